@@ -1,0 +1,73 @@
+# Everything a person or a build machine runs; `make` alone lists it.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test test-fast fuzz test-vllm test-vllm-smoke bench lint wheel packages clean
+
+PYTHON ?= python3
+VENV ?= .venv
+VLLM ?= 0.32.0
+CASES ?= 1000000
+export SPECGAUGE_VLLM_ENV ?= $(HOME)/.cache/specgauge/vllm-$(VLLM)
+
+BIN := $(VENV)/bin
+PURE := */specgauge/model/*,*/specgauge/engines/*,*/specgauge/derive/*
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) VLLM=$(VLLM) CASES=$(CASES)"
+
+run: $(VENV)/.installed  ## Start the demo: a made-up engine and the sidecar beside it
+	$(BIN)/specgauge demo
+
+test: packages lint  ## Lint, types, every test but the real engine's, coverage (15 minutes)
+	$(BIN)/coverage erase
+	$(BIN)/coverage run $(BIN)/pytest -m "not vllm" --durations=10
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under=92
+	$(BIN)/coverage report --include='$(PURE)' --fail-under=100
+
+test-fast: $(VENV)/.installed-dev  ## The working loop: no slow test, no coverage
+	$(BIN)/pytest -m "not slow and not vllm"
+
+fuzz: $(VENV)/.installed-dev  ## Feed broken pages to the reader; CASES says how many
+	$(BIN)/python tests/fuzz.py --cases $(CASES)
+
+test-vllm: $(VENV)/.installed-dev  ## Tests against a real vLLM; VLLM says which release
+	tests/vllm/install.sh $(VLLM)
+	$(BIN)/pytest tests/vllm -m vllm
+
+test-vllm-smoke: $(VENV)/.installed-dev  ## The short form of test-vllm
+	tests/vllm/install.sh $(VLLM)
+	$(BIN)/pytest tests/vllm -m "vllm and smoke"
+
+bench: $(VENV)/.installed-dev  ## Time one scrape cycle
+	$(BIN)/python benchmarks/scrape_cycle.py
+
+lint: $(VENV)/.installed-dev  ## Style, format, types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+wheel: $(VENV)/.installed-dev  ## Build sdist and wheel into dist/ and try the wheel without the source
+	VENV="$(VENV)" .ci/wheel
+
+packages:  ## Install the Debian packages that tests need (as root; elsewhere it only names them)
+	@.ci/packages test
+
+clean:  ## Remove the environment and everything built or cached
+	rm -rf "$(VENV)" dist build htmlcov .coverage .coverage.* \
+	  .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find exporter tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A changed pyproject.toml means a fresh environment: an upgrade in place would keep what was dropped.
+$(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "make: $(PYTHON) is no Python 3.11 or newer with venv: install one (on Debian python3 and python3-venv) or name it, as in make PYTHON=python3.13" >&2; \
+	  exit 1; }
+	$(PYTHON) -m venv --clear "$(VENV)"
+	$(BIN)/python -m pip install -qq --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/python -m pip install -qq --editable '.[dev]'
+	@touch $@

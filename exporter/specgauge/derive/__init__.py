@@ -1,0 +1,1 @@
+"""From pages to quantities: pure functions of values and times given as arguments."""

@@ -1,0 +1,190 @@
+"""V0's speculation counters made usable: lifetime totals recovered from sums of totals.
+
+V0 (0.5.3 to 0.9.2) adds the sampler's running totals to its counters at each collection, every
+five seconds or more. If exactly one collection lies between two pages, the counters' growth is
+those totals: D drafted, A accepted at any position, E emitted with the recovered or bonus token.
+The efficiency gauge e = E / (D/K * (K+1)) then gives away K: with x = e*D/E, K = x/(1-x). Steps
+are S = D/K, and between two collections the accepted prefix is dE - dS of dD drafted tokens.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from specgauge.model.ledger import EngineKey, Ledger, V0Memory
+from specgauge.model.quantity import Cell, Dialect, Kind, Measure, Page, Quantity
+
+_TOLERANCE = 1e-6
+_DRAFTED: Measure = (Quantity.DRAFT_TOKENS, Kind.COUNTER, "")
+_ACCEPTED: Measure = (Quantity.ACCEPTED_TOKENS, Kind.COUNTER, "")
+_EMITTED: Measure = (Quantity.EMITTED_TOKENS, Kind.COUNTER, "")
+_STEPS: Measure = (Quantity.STEP_LATENCY, Kind.COUNT, "")
+_OUTPUTS: Measure = (Quantity.GENERATION_TOKENS, Kind.COUNTER, "")
+_FINISHED_TOKENS: Measure = (Quantity.REQUEST_GENERATION, Kind.SUM, "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """The interval's growth in canonical terms, and what to remember for the next one."""
+
+    totals: dict[Cell, float]
+    memory: Mapping[str, V0Memory]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifetime:
+    """Totals of one collection: K tokens a draft, tokens drafted and emitted, sequence-steps."""
+
+    k: float
+    drafted: float
+    emitted: float
+    steps: float
+
+
+def lifetime(drafted: float, emitted: float, efficiency: float | None) -> Lifetime | None:
+    """Recover a collection's totals from the growth of the counters over it.
+
+    None where more than one collection, or none, must have fallen into the interval: then K does
+    not come out an integer within 1e-6.
+    """
+    if efficiency is None or drafted <= 0.0 or emitted <= 0.0:
+        return None
+    x = efficiency * drafted / emitted
+    if not 0.0 < x < 1.0:
+        return None
+    k = x / (1.0 - x)
+    if k < 1.0 - _TOLERANCE or abs(k - round(k)) > _TOLERANCE:
+        return None
+    return Lifetime(k=round(k), drafted=drafted, emitted=emitted, steps=drafted / round(k))
+
+
+def recover_collections(
+    ledger: Ledger,
+    page: Page,
+    grown: Mapping[Cell, float] | None,
+    *,
+    restarted: frozenset[EngineKey] = frozenset(),
+) -> Recovered:
+    """Put V0's raw growth into canonical terms; pages of other dialects pass unchanged.
+
+    `grown` is None for the page that opens a ledger.
+    """
+    memory = dict(ledger.v0)
+    totals = dict(grown or {})
+    if page.layout.dialect is Dialect.VLLM_V0:
+        for model, cells in page.layout.v0_cells.items():
+            seen = _Seen(page, model)
+            if grown is None:
+                memory[model] = _opening(seen)
+                totals.update({cells[quantity]: 0.0 for quantity in _opened(page, model)})
+                continue
+            before = memory.get(model, V0Memory(k=None, drafted=0.0, emitted=0.0, steps=0.0))
+            raw = _take_raw(totals, seen)
+            steps_cell = seen.cell(_STEPS)
+            earlier = ledger.totals.get(steps_cell, 0.0) if steps_cell else 0.0
+            if any(name == model for name, _ in restarted):
+                before = V0Memory(drafted=0.0, emitted=0.0, steps=0.0, latency_steps=earlier)
+            memory[model] = _credit(before, raw, seen, totals, cells, earlier)
+    return Recovered(totals=totals, memory=memory)
+
+
+class _Seen:
+    """The page as one V0 model shows it: absolute values and cells by measure."""
+
+    def __init__(self, page: Page, model: str) -> None:
+        self._cells: dict[Measure, Cell] = {}
+        self._values: dict[Measure, float] = {}
+        for series in page.layout.adding:
+            if series.cell.model == model and series in page.values:
+                measure = series.cell.measure
+                self._cells[measure] = series.cell
+                self._values[measure] = self._values.get(measure, 0.0) + page.values[series]
+        gauges = page.layout.gauges.get((model, Quantity.EFFICIENCY_GAUGE), ())
+        self.efficiency = next((page.values[s] for s in gauges if s in page.values), None)
+
+    def cell(self, measure: Measure) -> Cell | None:
+        return self._cells.get(measure)
+
+    def value(self, measure: Measure) -> float:
+        return self._values.get(measure, 0.0)
+
+
+def _opened(page: Page, model: str) -> Iterator[Quantity]:
+    """Name the totals that begin at zero: those of speculation only where the page shows it."""
+    yield Quantity.GENERATION_TOKENS
+    yield Quantity.V0_ENGINE_OUTPUTS
+    if Quantity.EMITTED_TOKENS in page.layout.exposed[model]:
+        yield from (Quantity.DRAFTS, Quantity.DRAFT_TOKENS, Quantity.ACCEPTED_TOKENS)
+
+
+def _opening(seen: _Seen) -> V0Memory:
+    """Judge the reference page: before the first collection all is zero, after one it is known."""
+    if seen.cell(_EMITTED) is None:
+        return V0Memory(drafted=0.0, emitted=0.0, steps=0.0)
+    found = lifetime(seen.value(_DRAFTED), seen.value(_EMITTED), seen.efficiency)
+    if found is None or found.steps > seen.value(_STEPS):
+        return V0Memory()
+    return V0Memory(k=found.k, drafted=found.drafted, emitted=found.emitted, steps=found.steps)
+
+
+def _take_raw(totals: dict[Cell, float], seen: _Seen) -> tuple[float, float]:
+    """Take V0's own growth of drafted and emitted tokens out of the canonical totals."""
+    drafted = emitted = 0.0
+    for measure in (_DRAFTED, _ACCEPTED, _EMITTED):
+        cell = seen.cell(measure)
+        growth = totals.pop(cell, 0.0) if cell else 0.0
+        if measure is _DRAFTED:
+            drafted = growth
+        elif measure is _EMITTED:
+            emitted = growth
+    return drafted, emitted
+
+
+def _credit(
+    before: V0Memory,
+    raw: tuple[float, float],
+    seen: _Seen,
+    totals: dict[Cell, float],
+    cells: Mapping[Quantity, Cell],
+    earlier: float,
+) -> V0Memory:
+    """Credit what a recovered collection adds to the one before; say so where none was."""
+    outputs, finished = seen.cell(_OUTPUTS), seen.cell(_FINISHED_TOKENS)
+    totals[cells[Quantity.V0_ENGINE_OUTPUTS]] = totals.pop(outputs, 0.0) if outputs else 0.0
+    if finished:
+        totals[cells[Quantity.GENERATION_TOKENS]] = totals.get(finished, 0.0)
+    if raw[0] <= 0.0 and raw[1] <= 0.0:
+        return before
+    found = lifetime(raw[0], raw[1], seen.efficiency)
+    steps_cell = seen.cell(_STEPS)
+    steps_now = earlier + (totals.get(steps_cell, 0.0) if steps_cell else 0.0)
+    if found is None or not _plausible(found, before, seen, steps_now):
+        totals[cells[Quantity.V0_LOST]] = 1.0
+        return before
+    if before.drafted is None or before.emitted is None or before.steps is None:
+        totals[cells[Quantity.V0_LOST]] = 1.0
+    else:
+        steps = found.steps - before.steps
+        totals[cells[Quantity.DRAFTS]] = steps
+        totals[cells[Quantity.DRAFT_TOKENS]] = found.drafted - before.drafted
+        totals[cells[Quantity.ACCEPTED_TOKENS]] = found.emitted - before.emitted - steps
+        totals[cells[Quantity.V0_RECOVERED]] = 1.0
+    return V0Memory(
+        k=found.k,
+        drafted=found.drafted,
+        emitted=found.emitted,
+        steps=found.steps,
+        latency_steps=earlier,
+    )
+
+
+def _plausible(found: Lifetime, before: V0Memory, seen: _Seen, steps_now: float) -> bool:
+    """Hold a recovery against what is known: K, totals that cannot fall, steps that were taken."""
+    if before.k is not None and before.k != found.k:
+        return False
+    if found.steps > seen.value(_STEPS):
+        return False
+    if before.drafted is None or before.emitted is None or before.steps is None:
+        return True
+    steps = found.steps - before.steps
+    fallen = found.drafted < before.drafted or found.emitted - before.emitted < steps
+    return not fallen and steps <= steps_now - before.latency_steps

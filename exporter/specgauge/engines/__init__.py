@@ -1,0 +1,1 @@
+"""Text in, canonical samples out: one table a dialect and the reader that obeys it. No I/O."""

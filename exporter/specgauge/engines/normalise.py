@@ -1,0 +1,171 @@
+"""From a sample's name and labels to the canonical series it is; one lookup, no arithmetic.
+
+`vllm:` and `vllm_` are the same prefix, Ray's `ray_` may stand before it, and a counter counts
+with or without `_total`. Labels that no dialect knows (`pid`, `ReplicaId`, ...) stay with the
+series as its origin, so that resets and duplicates are judged a series at a time.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from enum import Enum
+
+from specgauge.engines.vllm import TABLE, Entry
+from specgauge.model.quantity import Cell, Kind, Part, Quantity, Series
+
+_PREFIX = re.compile(r"(ray_)?vllm[:_]")
+_MODEL = "model_name"
+_ENGINE = "engine"
+_NEUTRAL = re.compile(r"(python|process)_|http_(requests|request|response)_")
+_HISTOGRAM = {"_bucket": Kind.BUCKET, "_sum": Kind.SUM, "_count": Kind.COUNT}
+_ADDING_TYPES = frozenset({"counter", "histogram", "summary"})
+_MAX_POSITION = 4095
+
+
+class Unread(Enum):
+    """A sample that no quantity is read from."""
+
+    NEUTRAL = "neutral"
+    """Of a process or a web server; says nothing about an engine, nor of another one."""
+    FOREIGN = "foreign"
+    """Of something else that exports metrics."""
+    ENGINE = "engine"
+    """Of the engine, but nothing that we use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Meaning:
+    entry: Entry
+    kind: Kind
+    rank: int
+
+
+def _meanings() -> Mapping[str, _Meaning]:
+    """Every sample name that the table's names give rise to, without the prefix."""
+    found: dict[str, _Meaning] = {}
+    for entry in TABLE:
+        for place, name in enumerate(entry.names):
+            if entry.kind is Kind.BUCKET:
+                for suffix, kind in _HISTOGRAM.items():
+                    found[name.name + suffix] = _Meaning(entry=entry, kind=kind, rank=place)
+            elif entry.kind is Kind.COUNTER:
+                found[name.name + "_total"] = _Meaning(entry=entry, kind=entry.kind, rank=0)
+                found[name.name] = _Meaning(entry=entry, kind=entry.kind, rank=1)
+            else:
+                found[name.name] = _Meaning(entry=entry, kind=entry.kind, rank=place)
+    return found
+
+
+_MEANINGS = _meanings()
+
+
+class Catalogue:
+    """The series and cells met so far, each made once; grows with the labels of one target."""
+
+    def __init__(self) -> None:
+        self._series: dict[tuple[object, ...], Series] = {}
+        self._cells: dict[tuple[object, ...], Cell] = {}
+
+    def identify(
+        self, name: str, labels: Mapping[str, str], family_type: str | None
+    ) -> Series | Unread:
+        """Say which series a sample belongs to; `family_type` is its TYPE line's, if any."""
+        prefix = _PREFIX.match(name)
+        if not prefix:
+            return self._outside(name, labels)
+        rest = name[prefix.end() :]
+        meaning = _MEANINGS.get(rest)
+        if meaning:
+            return self._listed(meaning, name, labels)
+        if rest.endswith("_created"):
+            return self._make(Quantity.OTHER, Kind.CREATED, rest, name, labels, 0, frozenset())
+        if family_type in _ADDING_TYPES and not rest.endswith("_sum"):
+            # Not in the table, but its fall proves a restart as well as any other's.
+            return self._make(Quantity.OTHER, Kind.COUNTER, rest, name, labels, 0, frozenset())
+        return Unread.ENGINE
+
+    def cell(self, measure: tuple[Quantity, Kind, Part], model: str, engine: str) -> Cell:
+        """Give the one cell of a measure, model and engine."""
+        key = (measure, model, engine)
+        found = self._cells.get(key)
+        if found is None:
+            found = self._cells[key] = Cell(measure=measure, model=model, engine=engine)
+        return found
+
+    def keep(self, live: Set[Series]) -> None:
+        """Forget every series that is not among these; cells stay."""
+        self._series = {key: series for key, series in self._series.items() if series in live}
+
+    def _outside(self, name: str, labels: Mapping[str, str]) -> Series | Unread:
+        if name == "http_requests_total":
+            code = labels.get("status", labels.get("code", ""))
+            return self._make(Quantity.HTTP_REQUESTS, Kind.COUNTER, code, name, labels, 0, None)
+        if name == "process_start_time_seconds":
+            return self._make(Quantity.PROCESS_START, Kind.CREATED, "", name, labels, 0, None)
+        return Unread.NEUTRAL if _NEUTRAL.match(name) else Unread.FOREIGN
+
+    def _listed(self, meaning: _Meaning, name: str, labels: Mapping[str, str]) -> Series | Unread:
+        entry, kind = meaning.entry, meaning.kind
+        part: Part = ""
+        consumed = frozenset[str]()
+        if kind is Kind.BUCKET:
+            consumed = frozenset({"le"})
+            bound = _bound(labels.get("le", ""))
+            if bound is None:
+                return Unread.ENGINE
+            part = bound
+        elif entry.part == "position":
+            consumed = frozenset({"position"})
+            position = _position(labels.get("position", ""))
+            if position is None:
+                return Unread.ENGINE
+            part = position
+        elif entry.part:
+            consumed = frozenset({entry.part})
+            part = labels.get(entry.part, "")
+        elif entry.quantity is Quantity.DIFFUSION:
+            part = name
+        return self._make(entry.quantity, kind, part, name, labels, meaning.rank, consumed)
+
+    def _make(
+        self,
+        quantity: Quantity,
+        kind: Kind,
+        part: Part,
+        name: str,
+        labels: Mapping[str, str],
+        rank: int,
+        consumed: frozenset[str] | None,
+    ) -> Series:
+        if consumed is None:  # of the whole server, not of an engine
+            model, engine = "", ""
+            origin = tuple(sorted(labels.items()))
+        else:
+            model, engine = labels.get(_MODEL, ""), labels.get(_ENGINE, "")
+            known = consumed | {_MODEL, _ENGINE}
+            origin = tuple(sorted((k, v) for k, v in labels.items() if k not in known))
+        cell = self.cell((quantity, kind, part), model, engine)
+        key = (cell, rank, origin, name if quantity is Quantity.OTHER else "")
+        found = self._series.get(key)
+        if found is None:
+            found = self._series[key] = Series(
+                cell=cell, kind=kind, quantity=quantity, name=name, rank=rank, origin=origin
+            )
+        return found
+
+
+def _bound(text: str) -> float | None:
+    """Read a bucket's upper bound as a number, so that "1" and "1.0" are one bucket."""
+    try:
+        bound = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(bound) else bound
+
+
+def _position(text: str) -> int | None:
+    if not (text.isascii() and text.isdigit() and len(text) <= 4):  # noqa: PLR2004 - 4 digits
+        return None
+    position = int(text)
+    return position if position <= _MAX_POSITION else None

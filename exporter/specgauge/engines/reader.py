@@ -1,0 +1,236 @@
+"""Reads pages: strict about the format, quick about the keys, which repeat from page to page.
+
+A page is taken whole or refused whole. Nothing of a refused page is remembered.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from specgauge.engines.detect import describe, recognised
+from specgauge.engines.normalise import Catalogue, Unread
+from specgauge.engines.parse import MalformedLineError, number, parse_line
+from specgauge.errors import SourceError
+from specgauge.model.outcome import ScrapeResult
+from specgauge.model.quantity import Kind, Layout, Page, Quantity, Series
+
+_SHOWN = 60
+_INFINITY = float("inf")
+_SPARE_KEYS = 10_000
+_MAX_NUMBERS = 50_000
+
+NOT_FINITE = "not_finite"
+NEGATIVE = "negative_value"
+DUPLICATE = "duplicate_series"
+NO_FINAL_NEWLINE = "no_final_newline"
+
+
+class Reader:
+    """Turns the pages of one target into values; lives as long as the target does.
+
+    Holds what is worth keeping between scrapes: the meaning of each key, the numbers that came
+    before, and the layout while it stays the same.
+    """
+
+    def __init__(self) -> None:
+        self._catalogue = Catalogue()
+        self._keys: dict[str, Series | Unread] = {}
+        self._numbers: dict[str, float] = {}
+        self._order: list[Series] = []
+        self._layout: Layout | None = None
+        self._needs_end = False
+
+    def read(self, data: bytes, *, complete: bool = False) -> Page:
+        """Read one page.
+
+        `complete` says that the transport vouches for the body's length, so that a missing final
+        newline is only bad style. Raises SourceError with the reason where the page is refused.
+        """
+        text = _decode(data)
+        notes: tuple[str, ...] = ()
+        if not text:
+            raise SourceError(ScrapeResult.NO_ENGINE_METRICS, "the page is empty")
+        if text.lstrip(" \t\r\n")[:1] == "<":
+            raise SourceError(ScrapeResult.NOT_METRICS, "the page is HTML, not metrics")
+        if not text.endswith("\n"):
+            if not complete:
+                last = text.rpartition("\n")[2]
+                raise SourceError(
+                    ScrapeResult.TRUNCATED, f"the page ends in the middle of {last[-_SHOWN:]!r}"
+                )
+            notes = (NO_FINAL_NEWLINE,)
+            text += "\n"
+        lines = text.split("\n")
+        lines.pop()
+        known = len(self._keys)
+        pairs, unread = self._samples(lines)
+        values = dict(pairs)
+        changed = self._layout is None or list(values) != self._order
+        needs_end = _openmetrics_counter(lines, text) if changed else self._needs_end
+        _require_end(lines, text, needs_end=needs_end)
+        if changed:
+            _require_engine(values, unread)
+            self._order, self._needs_end = list(values), needs_end
+            self._layout = describe(self._order, self._catalogue.cell)
+        page = self._page(pairs, values, notes)
+        if len(self._keys) > known and len(self._keys) > 2 * len(lines) + _SPARE_KEYS:
+            self._forget(page)
+        return page
+
+    def _samples(self, lines: Sequence[str]) -> tuple[list[tuple[Series, float]], Counter[Unread]]:
+        """Read every sample line; what no quantity is read from is only counted."""
+        keys, numbers = self._keys, self._numbers
+        pairs: list[tuple[Series, float]] = []
+        unread: Counter[Unread] = Counter()
+        neutral = 0
+        if len(numbers) > _MAX_NUMBERS:
+            numbers.clear()
+        types: dict[str, str] | None = None
+        for line in lines:
+            cut = line.rfind(" ")
+            meaning = keys.get(line[:cut])
+            if meaning is not None:
+                raw = line[cut + 1 :]
+                value = numbers.get(raw)
+                if value is None:
+                    try:
+                        value = numbers[raw] = number(raw.rstrip("\r"))
+                    except MalformedLineError:
+                        raise _malformed(lines, line) from None
+                if meaning.__class__ is Series:
+                    pairs.append((meaning, value))  # type: ignore[arg-type]  # told by class
+                elif meaning is Unread.NEUTRAL:
+                    neutral += 1
+                else:
+                    unread[meaning] += 1  # type: ignore[index]  # the other class
+            elif line[:1] != "#" and line and not line.isspace():
+                if types is None:
+                    types = _types(lines)
+                self._new(lines, line, types, pairs, unread)
+        unread[Unread.NEUTRAL] += neutral
+        return pairs, unread
+
+    def _new(
+        self,
+        lines: Sequence[str],
+        line: str,
+        types: dict[str, str],
+        pairs: list[tuple[Series, float]],
+        unread: Counter[Unread],
+    ) -> None:
+        """Read a line whose key was not met before, and remember the key."""
+        try:
+            sample = parse_line(line.rstrip("\r"))
+        except MalformedLineError:
+            raise _malformed(lines, line) from None
+        family = types.get(sample.name) or types.get(_family(sample.name))
+        meaning = self._catalogue.identify(sample.name, sample.labels, family)
+        cut = line.rfind(" ")
+        if cut == sample.end and line[:1] not in " \t":
+            self._keys[line[:cut]] = meaning
+        if isinstance(meaning, Series):
+            pairs.append((meaning, sample.value))
+        else:
+            unread[meaning] += 1
+
+    def _page(
+        self,
+        pairs: Sequence[tuple[Series, float]],
+        values: dict[Series, float],
+        notes: tuple[str, ...],
+    ) -> Page:
+        """Set aside what cannot be trusted; the rest of the page stays usable."""
+        assert self._layout is not None
+        faults = _duplicates(pairs) if len(values) != len(pairs) else {}
+        for series, value in values.items():
+            if not -_INFINITY < value < _INFINITY:
+                faults[series] = NOT_FINITE
+            elif value < 0.0 and series.kind is not Kind.GAUGE:
+                faults[series] = NEGATIVE
+        for series in faults:
+            del values[series]
+        return Page(layout=self._layout, values=values, faults=faults, notes=notes)
+
+    def _forget(self, page: Page) -> None:
+        """Let go of keys that no longer come, so that changing labels cannot fill the memory."""
+        live = set(page.values) | set(page.faults)
+        self._keys = {key: m for key, m in self._keys.items() if m in live}
+        self._catalogue.keep(live)
+
+
+def _types(lines: Sequence[str]) -> dict[str, str]:
+    """Collect the TYPE lines of a page: family name to type."""
+    declared = (line[7:].rstrip("\r").rpartition(" ") for line in lines if line[:7] == "# TYPE ")
+    return {name: kind for name, _, kind in declared}
+
+
+def _require_end(lines: Sequence[str], text: str, *, needs_end: bool) -> None:
+    """Refuse an OpenMetrics page without its `# EOF`, or with more behind it."""
+    end = "# EOF"
+    ends = text.count("\n# EOF") + text.startswith(end)
+    if ends:
+        if ends == 1 and lines[-1].rstrip("\r") == end:
+            return
+        raise SourceError(ScrapeResult.TRUNCATED, "the page goes on behind its # EOF line")
+    if needs_end or text.startswith("# UNIT ") or "\n# UNIT " in text:
+        raise SourceError(
+            ScrapeResult.TRUNCATED, "the page is OpenMetrics but does not end with # EOF"
+        )
+
+
+def _require_engine(values: Mapping[Series, float], unread: Counter[Unread]) -> None:
+    """Refuse a page on which no engine we know says anything."""
+    if recognised(values):
+        return
+    strange = any(series.quantity is Quantity.OTHER for series in values)
+    if strange or unread[Unread.FOREIGN] or unread[Unread.ENGINE]:
+        raise SourceError(
+            ScrapeResult.UNRECOGNISED_EXPOSITION,
+            "no series that specgauge knows of an engine is on the page",
+        )
+    raise SourceError(
+        ScrapeResult.NO_ENGINE_METRICS,
+        "the page holds no engine metrics; was the server started with --disable-log-stats?",
+    )
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as problem:
+        raise SourceError(
+            ScrapeResult.BAD_ENCODING, f"byte {problem.start} of the page is not UTF-8"
+        ) from None
+
+
+def _malformed(lines: Sequence[str], line: str) -> SourceError:
+    shown = line if len(line) <= _SHOWN else line[:_SHOWN] + "..."
+    place = lines.index(line) + 1
+    return SourceError(ScrapeResult.NOT_METRICS, f"line {place} is no sample: {shown!r}")
+
+
+def _family(name: str) -> str:
+    """Give the name under which a histogram's or summary's TYPE line stands."""
+    base, _, suffix = name.rpartition("_")
+    return base if suffix in {"bucket", "sum", "count", "total"} else name
+
+
+def _openmetrics_counter(lines: Sequence[str], text: str) -> bool:
+    """Tell whether a counter is declared by the name that only its OpenMetrics samples extend."""
+    for line in lines:
+        if line.startswith("# TYPE ") and line.endswith(" counter"):
+            name = line[7:-8]
+            if not name.endswith("_total") and (
+                f"\n{name}_total{{" in text or f"\n{name}_total " in text
+            ):
+                return True
+    return False
+
+
+def _duplicates(pairs: Sequence[tuple[Series, float]]) -> dict[Series, str]:
+    """Name the series that stand on the page more than once with different values."""
+    first: dict[Series, float] = {}
+    faults: dict[Series, str] = {}
+    for series, value in pairs:
+        if first.setdefault(series, value) != value:
+            faults[series] = DUPLICATE
+    return faults

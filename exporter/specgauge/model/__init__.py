@@ -1,0 +1,1 @@
+"""Frozen values that cross folders, and every name specgauge emits; imports nothing of ours."""

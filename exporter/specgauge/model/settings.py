@@ -1,0 +1,37 @@
+"""What the sidecar is told, as plain values; secrets are already read into the headers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from specgauge.model.derived import Hints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSettings:
+    """One server to watch; times in seconds, sizes in bytes."""
+
+    name: str
+    url: str
+    role: str = "speculative"
+    hints: Hints = field(default_factory=Hints)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    server_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The whole sidecar; times in seconds, sizes in bytes."""
+
+    targets: tuple[TargetSettings, ...]
+    interval: float = 1.0
+    timeout: float = 3.0
+    max_bytes: int = 64 << 20
+    window: float = 60.0
+    host: str = "0.0.0.0"  # noqa: S104 - a sidecar is scraped from outside the pod
+    port: int = 9843
+    token: str | None = field(default=None, repr=False)
+    histograms: bool = True
+    positions: bool = True

@@ -1,0 +1,50 @@
+"""What the sidecar knows at a moment: made by the loop, read by the page, the API and /metrics."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from specgauge.model.derived import Check, Derived, Hints
+from specgauge.model.ledger import EngineKey
+from specgauge.model.outcome import ScrapeResult
+from specgauge.model.quantity import Cell, Dialect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetView:
+    """One target: its totals always, its gauges (`models`) only while it answers.
+
+    Times are Unix seconds. `silenced` names models whose draft counters are no speculation.
+    """
+
+    name: str
+    url: str
+    role: str
+    hints: Hints
+    result: ScrapeResult | None = None
+    detail: str = ""
+    scrape_seconds: float | None = None
+    last_success: float | None = None
+    window_seconds: float | None = None
+    dialect: Dialect | None = None
+    version: str | None = None
+    engines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    seen: Mapping[EngineKey, float] = field(default_factory=dict)
+    models: Mapping[str, Derived] = field(default_factory=dict)
+    totals: Mapping[Cell, float] = field(default_factory=dict)
+    restarts: Mapping[EngineKey, int] = field(default_factory=dict)
+    scrapes: Mapping[ScrapeResult, int] = field(default_factory=dict)
+    violations: Mapping[tuple[str, Check], int] = field(default_factory=dict)
+    silenced: frozenset[str] = frozenset()
+
+    @property
+    def up(self) -> bool:
+        """Whether the last scrape fetched a page that could be parsed."""
+        return self.result is not None and self.result.page_arrived
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """All targets, and how the last reading of the configuration went."""
+
+    targets: tuple[TargetView, ...]
+    reload_ok: bool = True
