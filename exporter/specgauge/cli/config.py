@@ -1,0 +1,58 @@
+"""`specgauge config`: describe, check and show configuration files; nothing is started."""
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from specgauge.config import Config, effective, load, schema
+from specgauge.errors import ConfigError
+
+_FILE = click.argument("file", type=click.Path(path_type=Path))
+
+
+@click.group("config")
+def config_group() -> None:
+    """Describe, check and show configuration files."""
+
+
+@config_group.command("schema")
+def print_schema() -> None:
+    """Print the JSON Schema of the configuration file, for editors.
+
+    Example: specgauge config schema > specgauge.schema.json
+    """
+    click.echo(json.dumps(schema(), indent=2))
+
+
+@config_group.command("check")
+@_FILE
+def check(file: Path) -> None:
+    """Check FILE together with the environment; name every problem.
+
+    Example: specgauge config check specgauge.yaml
+    """
+    config = _load(file)
+    names = ", ".join(target.name for target in config.targets)
+    click.echo(f"{file}: OK, {len(config.targets)} target(s): {names}")
+
+
+@config_group.command("show")
+@_FILE
+def show(file: Path) -> None:
+    """Print the values in effect for FILE and the environment, without secrets.
+
+    Example: specgauge config show specgauge.yaml
+    """
+    click.echo(effective(_load(file)), nl=False)
+
+
+def _load(file: Path) -> Config:
+    try:
+        return load(file, env=os.environ, overrides={})
+    except ConfigError as error:
+        for problem in error.problems:
+            placed = problem.startswith((f"{file}:", "SPECGAUGE_"))
+            click.echo(problem if placed else f"{file}: {problem}", err=True)
+        raise click.exceptions.Exit(error.exit_code) from None

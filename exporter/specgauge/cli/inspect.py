@@ -1,0 +1,179 @@
+"""`specgauge inspect`: the sidecar's answer once, from files or URLs."""
+
+import asyncio
+import json
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from specgauge.cli.table import draw_models
+from specgauge.derive.accumulate import advance, open_ledger, whole_life
+from specgauge.derive.inspection import document
+from specgauge.derive.summary import summarise
+from specgauge.derive.window import windows
+from specgauge.engines.reader import Reader
+from specgauge.errors import SourceError, UsageError
+from specgauge.model.derived import Derived, Hints
+from specgauge.model.outcome import ScrapeResult
+from specgauge.model.quantity import Page
+from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
+
+_MAX_BYTES = 64 << 20
+_TIMEOUT = 10.0
+
+
+@click.command()
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option("--window", type=float, metavar="SECONDS", help="Time between the two pages.")
+@click.option("--json", "as_json", is_flag=True, help="Print specgauge.inspect/v1.")
+@click.option("--engines", type=click.IntRange(min=1), help="Engines that should be there.")
+@click.option("--method", help="Speculation method the server was started with.")
+def inspect(
+    sources: tuple[str, ...],
+    window: float | None,
+    as_json: bool,
+    engines: int | None,
+    method: str | None,
+) -> None:
+    """Say what speculation did, from one page or between two.
+
+    SOURCE is a file, - for standard input, or a URL. One page gives totals since the engine
+    started; --window with BEFORE and AFTER, or with one URL that is then scraped twice, gives
+    rates as well.
+
+    \b
+    Example:
+      specgauge inspect --window 10 http://127.0.0.1:8000
+    """  # noqa: D301 - click's mark for text kept as it is
+    _check(sources, window)
+    seen = asyncio.run(look(sources, window))
+    models = derive(seen, Hints(method=method, engines=engines))
+    page = seen.pages[-1]
+    if as_json:
+        found = document(
+            models, dialect=page.layout.dialect, version=seen.version, seconds=seen.seconds
+        )
+        click.echo(json.dumps(found, indent=1, allow_nan=False, ensure_ascii=False))
+    else:
+        draw_models(models, dialect=page.layout.dialect, seconds=seen.seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One page or two with the seconds between them, and the engine's word on its release."""
+
+    pages: tuple[Page, ...]
+    seconds: float | None
+    version: str | None
+
+
+def derive(seen: Look, hints: Hints) -> list[Derived]:
+    """Derive every model of the last page."""
+    last = seen.pages[-1]
+    if seen.seconds is None:
+        found = windows({}, whole_life(last, 0.0), last, None)
+    else:
+        before = open_ledger(seen.pages[0], 0.0)
+        after, _ = advance(before, last, seen.seconds)
+        found = windows(before.totals, after, last, seen.seconds)
+    return [summarise(one, hints) for one in found.values()]
+
+
+async def look(sources: tuple[str, ...], window: float | None) -> Look:
+    """Fetch or read the pages; a URL alone is fetched twice, a window apart."""
+    reader = Reader()
+    scraper = None
+    try:
+        if len(sources) == 1 and _is_url(sources[0]):
+            scraper = _scraper(sources[0])
+            loop = asyncio.get_running_loop()
+            pages = [await _fetched(reader, scraper)]
+            began = loop.time()
+            if window is not None:
+                await _wait(window)
+                pages.append(await _fetched(reader, scraper))
+                window = loop.time() - began
+            version = await _version(scraper)
+            return Look(pages=tuple(pages), seconds=window, version=version)
+        taken = [await _read(reader, source) for source in sources]
+        return Look(pages=tuple(taken), seconds=window, version=None)
+    finally:
+        if scraper is not None:
+            await scraper.close()
+
+
+def _check(sources: tuple[str, ...], window: float | None) -> None:
+    if window is not None and not (math.isfinite(window) and window > 0):
+        raise UsageError(f"--window {window:g}: the time between two pages must be above 0")
+    if window is None and len(sources) > 1:
+        raise UsageError("two pages need --window SECONDS, the time between them")
+    if window is not None and len(sources) == 1 and not _is_url(sources[0]):
+        raise UsageError("--window needs two pages, BEFORE and AFTER, or one URL")
+    if len(sources) > 2:  # noqa: PLR2004 - BEFORE and AFTER
+        raise UsageError("give one page, or two with --window")
+    if sources.count("-") > 1:
+        raise UsageError("standard input can be only one of the two pages")
+
+
+def _is_url(source: str) -> bool:
+    return "://" in source
+
+
+def _scraper(url: str) -> Scraper:
+    try:
+        return Scraper(Endpoint(url=metrics_url(url), timeout=_TIMEOUT, max_bytes=_MAX_BYTES))
+    except ValueError as problem:
+        raise UsageError(str(problem)) from problem
+
+
+async def _fetched(reader: Reader, scraper: Scraper) -> Page:
+    body = await scraper.fetch()
+    return reader.read(body.data, complete=body.complete)
+
+
+async def _version(scraper: Scraper) -> str | None:
+    answer: Any = await scraper.fetch_json("/version")
+    version = answer.get("version") if isinstance(answer, dict) else None
+    return version if isinstance(version, str) else None
+
+
+async def _read(reader: Reader, source: str) -> Page:
+    """Read one page from wherever it is; a refusal names the source."""
+    if _is_url(source):
+        scraper = _scraper(source)
+        try:
+            return await _fetched(reader, scraper)
+        finally:
+            await scraper.close()
+    try:
+        data = await asyncio.to_thread(_file, source)
+        return reader.read(data)
+    except SourceError as problem:
+        raise SourceError(problem.result, f"{source}: {problem.detail}") from problem
+
+
+def _file(source: str) -> bytes:
+    try:
+        if source == "-":
+            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
+        else:
+            with Path(source).open("rb") as file:
+                data = file.read(_MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise SourceError(ScrapeResult.UNREACHABLE, f"{reason}") from error
+    if len(data) > _MAX_BYTES:
+        raise SourceError(ScrapeResult.TOO_LARGE, "the page is larger than 64 MiB")
+    return data
+
+
+async def _wait(seconds: float) -> None:
+    """Wait between the two scrapes, with a bar on a terminal where it takes a while."""
+    from specgauge.cli.progress import waiting  # noqa: PLC0415 - rich loads slowly
+
+    async with waiting(seconds, "between two scrapes"):
+        await asyncio.sleep(seconds)

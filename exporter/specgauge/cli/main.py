@@ -1,0 +1,59 @@
+"""The `specgauge` command: picks a command and turns our errors into one line and an exit code."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from specgauge import __version__
+from specgauge.cli.config import config_group
+from specgauge.cli.demo import demo
+from specgauge.cli.inspect import inspect
+from specgauge.cli.serve import serve
+from specgauge.errors import SpecgaugeError
+from specgauge.model.outcome import ExitCode
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="specgauge")
+def cli() -> None:
+    """Tell whether speculative decoding pays on a vLLM server.
+
+    \b
+    Exit codes: 0 fine, 1 a check failed, 2 usage or configuration,
+    3 a source could not be read, 4 no verdict possible.
+
+    \b
+    Example:
+      specgauge serve --target http://127.0.0.1:8000
+    """  # noqa: D301 - click's mark for text kept as it is
+
+
+cli.add_command(serve)
+cli.add_command(inspect)
+cli.add_command(config_group)
+cli.add_command(demo)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; gives the exit code."""
+    try:
+        code = cli.main(args=argv, prog_name="specgauge", standalone_mode=False)
+    except SpecgaugeError as error:
+        for line in str(error).splitlines():
+            click.echo(f"specgauge: {line}", err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except click.Abort:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # nobody reads what is left
+        return ExitCode.OK
+    return code if isinstance(code, int) else ExitCode.OK
+
+
+def entry() -> None:
+    """Leave with the exit code of the command line that the process was given."""
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""The files that a configuration names: reading secrets, and seeing that all can be read.
+
+The only place of this folder, beside `load`, that opens files; nothing read here is kept.
+"""
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from specgauge.config.fields import header_safe, user_password
+from specgauge.config.keys import KEYS, template
+from specgauge.config.models import Auth, Config
+from specgauge.config.problems import Issue
+from specgauge.config.rules import leaves
+from specgauge.errors import ConfigError
+
+_LARGEST_SECRET = 64 << 10
+_CHECKS = {"bearer_file": header_safe, "token_file": header_safe, "basic_file": user_password}
+
+
+def read_secret(path: Path) -> str:
+    """Read the first line of a secret's file, anew on each call."""
+    line = _read(path, _LARGEST_SECRET).partition(b"\n")[0].strip()
+    if not line:
+        raise ConfigError([f"{path}: the first line is empty; the secret belongs there"])
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        raise ConfigError([f"{path}: not UTF-8"]) from None
+
+
+def request_headers(auth: Auth) -> dict[str, str]:
+    """Build the headers that a request to the target carries; secret files are read anew."""
+    headers = dict(auth.headers)
+    if bearer := _secret(auth.bearer, auth.bearer_file):
+        headers["Authorization"] = f"Bearer {bearer}"
+    elif basic := _secret(auth.basic, auth.basic_file):
+        headers["Authorization"] = f"Basic {b64encode(basic.encode()).decode()}"
+    return headers
+
+
+def control_token(config: Config) -> str | None:
+    """Read the token that routes which change something ask for; its file is read anew."""
+    return _secret(config.token, config.token_file)
+
+
+def named_files(config: Config) -> tuple[Path, ...]:
+    """List every file that the configuration names, so that a change to one can be noticed."""
+    files = [config.token_file]
+    for target in config.targets:
+        auth, tls = target.auth, target.tls
+        files += [auth.bearer_file, auth.basic_file, tls.ca_file, tls.cert_file, tls.key_file]
+    return tuple(dict.fromkeys(path for path in files if path is not None))
+
+
+def unreadable_files(document: dict[str, Any]) -> Iterator[Issue]:
+    """Find what is wrong with the files that a merged configuration names."""
+    for path, value in leaves(document):
+        name = str(path[-1])
+        if not name.endswith("_file") or template(path) not in KEYS or not _is_path(value):
+            continue
+        try:
+            if check := _CHECKS.get(name):
+                _checked(check, Path(value))
+            else:
+                _read(Path(value), 1)
+        except ConfigError as error:
+            yield Issue(path=path, message=error.problems[0])
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, Path) or (isinstance(value, str) and "\0" not in value and value != "")
+
+
+def _checked(check: Callable[[str], str], path: Path) -> None:
+    secret = read_secret(path)
+    try:
+        check(secret)
+    except ValueError as error:
+        raise ConfigError([f"{path}: {error}"]) from None
+
+
+def _secret(value: SecretStr | None, path: Path | None) -> str | None:
+    if value is not None:
+        return value.get_secret_value()
+    return None if path is None else read_secret(path)
+
+
+def _read(path: Path, size: int) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            raise ConfigError([f"{path}: not a regular file"])
+        with path.open("rb") as file:
+            return file.read(size)
+    except OSError as error:
+        raise ConfigError([f"{path}: {error.strerror}"]) from None

@@ -1,0 +1,179 @@
+"""The configuration as values: what `load` returns and the rest of the program is handed.
+
+Single keys are checked here; how keys fit together is checked by `rules` before these are built.
+"""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from specgauge.config.address import (
+    Address,
+    ListenAddress,
+    default_name,
+    parse_address,
+    parse_listen,
+)
+from specgauge.config.fields import (
+    BasicSecret,
+    BearerSecret,
+    Count,
+    Duration,
+    File,
+    Headers,
+    Interval,
+    Listen,
+    Method,
+    Name,
+    Role,
+    Size,
+    Switch,
+    Url,
+)
+
+_SETTINGS = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+def _secret_key(description: str) -> Any:
+    return Field(default=None, description=description, repr=False, exclude=True)
+
+
+class Auth(BaseModel):
+    """How to authenticate to a target; at most one of bearer and basic."""
+
+    model_config = _SETTINGS
+
+    bearer_file: File = Field(
+        default=None, description="File that holds the bearer token on its first line."
+    )
+    basic_file: File = Field(
+        default=None, description="File that holds user:password on its first line."
+    )
+    headers: Headers = Field(
+        default_factory=dict,
+        description="Further request headers; never Authorization.",
+        repr=False,
+    )
+    bearer: BearerSecret = _secret_key("The bearer token itself; from the environment only.")
+    basic: BasicSecret = _secret_key("The user:password itself; from the environment only.")
+
+
+class Tls(BaseModel):
+    """How an https target is verified, and the certificate shown to it."""
+
+    model_config = _SETTINGS
+
+    ca_file: File = Field(
+        default=None, description="PEM file with the authorities to trust instead of the system's."
+    )
+    cert_file: File = Field(default=None, description="PEM file with the client certificate.")
+    key_file: File = Field(
+        default=None, description="PEM file with its key, if not in cert_file too."
+    )
+    server_name: Name = Field(
+        default=None, description="Name to expect in the server's certificate, if not the host."
+    )
+
+
+class Target(BaseModel):
+    """One server to watch."""
+
+    model_config = _SETTINGS
+
+    url: Url = Field(
+        description="Where the server is: http://, https:// or http+unix:///path.sock[:/path]. "
+        "Without a path, /metrics is read."
+    )
+    given_name: Name = Field(
+        default=None,
+        alias="name",
+        description="What the target is called in labels; by default its host:port.",
+    )
+    role: Role = Field(
+        default="speculative", description="Whether the server runs speculative decoding."
+    )
+    engines: Count = Field(
+        default=None, description="How many engines its page must show; fewer is warned of."
+    )
+    method: Method = Field(
+        default=None, description="Speculation method it was started with; no page tells."
+    )
+    auth: Auth = Field(default_factory=Auth, description="How to authenticate to it.")
+    tls: Tls = Field(default_factory=Tls, description="TLS settings, for https:// only.")
+
+    @property
+    def name(self) -> str:
+        """What the target is called in labels."""
+        return self.given_name or default_name(self.url)
+
+    @property
+    def address(self) -> Address:
+        """What to request, and through which socket."""
+        return parse_address(self.url)
+
+
+class Scrape(BaseModel):
+    """The pace and the limits of scraping."""
+
+    model_config = _SETTINGS
+
+    interval: Interval = Field(
+        default=1.0,
+        description="Time from one scrape of a target to the next; at least 100ms.",
+        json_schema_extra={"default": "1s"},
+    )
+    timeout: Duration = Field(
+        default=3.0,
+        description="How long one scrape may take; slots that pass meanwhile are skipped.",
+        json_schema_extra={"default": "3s"},
+    )
+    max_bytes: Size = Field(
+        default=64 << 20,
+        description="Largest page taken, after decompression; at least 1KiB.",
+        json_schema_extra={"default": "64MiB"},
+    )
+
+
+class Export(BaseModel):
+    """What /metrics may leave out."""
+
+    model_config = _SETTINGS
+
+    histograms: Switch = Field(default=True, description="Whether the histograms are exported.")
+    positions: Switch = Field(
+        default=True, description="Whether the series for each draft position are exported."
+    )
+
+
+class Config(BaseModel):
+    """Configuration of specgauge."""
+
+    model_config = _SETTINGS
+
+    targets: tuple[Target, ...] = Field(
+        default=(), description="The servers to watch; at least one."
+    )
+    scrape: Scrape = Field(default_factory=Scrape, description="How every target is scraped.")
+    window: Duration = Field(
+        default=60.0,
+        description="Time that the gauges on /metrics look back; at least twice scrape.interval.",
+        json_schema_extra={"default": "60s"},
+    )
+    listen: Listen = Field(
+        default="0.0.0.0:9843",
+        description="Address to serve on: HOST:PORT, [IPV6]:PORT, or :PORT for every interface.",
+    )
+    token_file: File = Field(
+        default=None,
+        description="File with the bearer token that routes which change something ask for; "
+        "without one they answer 403.",
+    )
+    export: Export = Field(
+        default_factory=Export, description="Which of the larger families /metrics carries."
+    )
+    token: BearerSecret = _secret_key("The token itself; from the environment only.")
+
+    @property
+    def listen_address(self) -> ListenAddress:
+        """Where to listen, as host and port."""
+        return parse_listen(self.listen)

@@ -1,0 +1,144 @@
+"""The sidecar: one loop a target and the web server, with a life from start to stop."""
+
+import asyncio
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+from specgauge.errors import ConfigError
+from specgauge.model.settings import Settings
+from specgauge.model.view import View
+from specgauge.serve.collector import ViewCollector
+from specgauge.serve.exposition import Oven
+from specgauge.serve.log import Log
+from specgauge.serve.loop import Pace, TargetLoop
+from specgauge.serve.tracker import Tracker
+from specgauge.serve.web import Site, WebServer
+
+_STOP_SECONDS = 1.0
+
+
+class Sidecar:
+    """Runs until stopped; `read_settings` is asked again at each reload."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        read_settings: Callable[[], Settings] | None = None,
+        pace: Pace | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._settings = settings
+        self._read_settings = read_settings or (lambda: settings)
+        self._pace = pace or Pace()
+        self._log = log or Log()
+        self._loops: dict[str, tuple[TargetLoop, asyncio.Task[None]]] = {}
+        self._reload_ok = True
+        self._view = View(targets=())
+        self._server: WebServer | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens, with the real port; raises RuntimeError before it has started."""
+        if self._server is None:
+            raise RuntimeError("the sidecar has not started")
+        return self._server.url
+
+    @property
+    def view(self) -> View:
+        """What is known now."""
+        return self._view
+
+    async def start(self) -> None:
+        """Open the port, then begin to scrape; raises OSError where the port cannot be had."""
+        site = Site(
+            oven=self._oven(),
+            view=lambda: self._view,
+            reload=self.reload,
+            token=lambda: self._settings.token,
+            running=lambda: all(not task.done() for _, task in self._loops.values()),
+        )
+        server = WebServer(site, host=self._settings.host, port=self._settings.port)
+        await server.start()
+        self._server = server
+        self._log.info("listening", url=server.url, targets=len(self._settings.targets))
+        self._apply(self._settings)
+
+    async def stop(self) -> None:
+        """Stop scraping and serving; open requests get a second to end."""
+        tasks = [task for _, task in self._loops.values()]
+        self._loops = {}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_STOP_SECONDS)
+        if self._server is not None:
+            await self._server.stop()
+        self._log.info("stopped")
+
+    def reload(self) -> list[str]:
+        """Read the configuration again; gives its problems, and then the old one stays."""
+        try:
+            settings = self._read_settings()
+        except ConfigError as error:
+            self._reload_ok = False
+            for problem in error.problems:
+                self._log.warning("config_refused", problem=problem)
+            self._refresh()
+            return list(error.problems)
+        self._reload_ok = True
+        if (settings.host, settings.port) != (self._settings.host, self._settings.port):
+            self._log.warning("listen_unchanged", fix="restart to listen on another address")
+        changed = settings != self._settings
+        self._apply(settings)
+        if changed:
+            self._log.info("config_reloaded", targets=len(settings.targets))
+        return []
+
+    def _apply(self, settings: Settings) -> None:
+        """Run the loops that the settings name; an unchanged target goes on undisturbed."""
+        before = self._loops
+        same_terms = settings == self._settings
+        self._settings = settings
+        self._loops = {}
+        for target in settings.targets:
+            loop, task = before.pop(target.name, (None, None))
+            if loop and task and same_terms and not task.done() and loop.target == target:
+                self._loops[target.name] = (loop, task)
+                continue
+            if task:
+                task.cancel()
+            tracker = Tracker(target, settings.window)
+            if loop and loop.target.url == target.url:
+                tracker = loop.tracker
+                tracker.adopt(target, settings.window)
+            made = TargetLoop(
+                target=target,
+                settings=settings,
+                tracker=tracker,
+                pace=self._pace,
+                log=self._log,
+                changed=self._refresh,
+            )
+            self._loops[target.name] = (made, asyncio.create_task(made.run()))
+        for _, task in before.values():
+            task.cancel()
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self._view = View(
+            targets=tuple(loop.tracker.view for loop, _ in self._loops.values()),
+            reload_ok=self._reload_ok,
+        )
+
+    def _oven(self) -> Oven:
+        registry = CollectorRegistry()
+        export = self._settings
+        registry.register(
+            ViewCollector(
+                lambda: self._view, histograms=export.histograms, positions=export.positions
+            )
+        )
+        ProcessCollector(registry=registry)
+        return Oven(registry=registry, version=lambda: self._view)

@@ -1,0 +1,188 @@
+"""From the view to metric families; absent values make no series, and nothing is remembered."""
+
+import platform
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from specgauge import __version__
+from specgauge.model import names
+from specgauge.model.derived import Check, Method, Speculation
+from specgauge.model.names import SeriesName
+from specgauge.model.quantity import Kind, Quantity
+from specgauge.model.view import TargetView, View
+
+_DRAFT_COUNTERS = frozenset(
+    {
+        Quantity.DRAFTS,
+        Quantity.DRAFT_TOKENS,
+        Quantity.ACCEPTED_TOKENS,
+        Quantity.ACCEPTED_PER_POSITION,
+    }
+)
+_PER_POSITION = frozenset({"position_acceptance_ratio", "position_conditional_acceptance_ratio"})
+_DEFAULT_ENGINE = "0"
+_INFINITY = float("inf")
+
+
+class ViewCollector(Collector):
+    """Prometheus' collector protocol over whatever `view` answers at the time."""
+
+    def __init__(
+        self, view: Callable[[], View], *, histograms: bool = True, positions: bool = True
+    ) -> None:
+        self._view = view
+        self._histograms = histograms
+        self._positions = positions
+
+    def collect(self) -> Iterator[Metric]:
+        """Give every family that has a sample."""
+        view = self._view()
+        families = _Families()
+        for target in view.targets:
+            _counters(families, target, positions=self._positions)
+            _gauges(families, target, positions=self._positions)
+            _about(families, target)
+        families.add(names.RELOAD_SUCCESS, (), float(view.reload_ok))
+        families.add(names.BUILD_INFO, (__version__, platform.python_version()), 1.0)
+        yield from families.made()
+        if self._histograms:
+            for quantity, name in names.HISTOGRAMS.items():
+                yield from _histogram(quantity, name, view.targets)
+
+
+class _Families:
+    """Families in the order of their first sample, each made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+
+    def add(self, name: SeriesName, labels: Iterable[str], value: float) -> None:
+        family = self._made.get(name.name)
+        if family is None:
+            make = CounterMetricFamily if name.kind == "counter" else GaugeMetricFamily
+            family = self._made[name.name] = make(name.name, name.help, labels=name.labels)
+        family.add_metric(list(labels), value)
+
+    def made(self) -> Iterator[Metric]:
+        yield from self._made.values()
+
+
+def _counters(families: _Families, target: TargetView, *, positions: bool) -> None:
+    by_code: dict[str, float] = defaultdict(float)
+    for cell, total in target.totals.items():
+        quantity, kind, part = cell.measure
+        if quantity is Quantity.HTTP_REQUESTS:
+            by_code[str(part)] += total
+        name = names.COUNTERS.get((quantity, kind))
+        if name is None or (quantity in _DRAFT_COUNTERS and cell.model in target.silenced):
+            continue
+        labels = [target.name, cell.model, cell.engine or _DEFAULT_ENGINE]
+        if quantity is Quantity.ACCEPTED_PER_POSITION and not positions:
+            continue
+        if len(name.labels) > len(labels):
+            labels.append(str(part))
+        families.add(name, labels, total)
+    for code, total in by_code.items():
+        families.add(names.HTTP_REQUESTS, (target.name, code), total)
+    for model, engine in target.seen:
+        families.add(
+            names.ENGINE_RESTARTS,
+            (target.name, model, engine or _DEFAULT_ENGINE),
+            target.restarts.get((model, engine), 0),
+        )
+
+
+def _gauges(families: _Families, target: TargetView, *, positions: bool) -> None:
+    for model, derived in target.models.items():
+        labels = (target.name, model)
+        for field, name in names.GAUGES.items():
+            value = derived.values.get(field)
+            if isinstance(value, int | float):
+                families.add(name, labels, value)
+            elif value is not None and positions:
+                for position, share in enumerate(value):
+                    families.add(name, (*labels, str(position)), share)
+        for state in Speculation:
+            families.add(
+                names.SPECULATION_STATE, (*labels, state), float(state is derived.speculation)
+            )
+        v0 = derived.method is not Method.COUNTERS
+        for quantity, method in (
+            ("acceptance_ratio", derived.method),
+            ("tpot_seconds", "v0_finished_requests" if v0 else Method.COUNTERS),
+        ):
+            if quantity in derived.values:
+                families.add(names.DERIVATION_INFO, (*labels, quantity, method), 1.0)
+
+
+def _about(families: _Families, target: TargetView) -> None:
+    label = (target.name,)
+    families.add(names.TARGET_UP, label, float(target.up))
+    for result, count in target.scrapes.items():
+        families.add(names.SCRAPES, (*label, result), count)
+    if target.scrape_seconds is not None:
+        families.add(names.SCRAPE_DURATION, label, target.scrape_seconds)
+    if target.last_success is not None:
+        families.add(names.LAST_SUCCESS, label, target.last_success)
+    for (model, engine), seen in target.seen.items():
+        families.add(names.ENGINE_SEEN, (*label, model, engine or _DEFAULT_ENGINE), seen)
+    for model in {model: None for model, _ in target.seen}:
+        for check in Check:
+            broken = target.violations.get((model, check), 0)
+            families.add(names.IDENTITY_VIOLATIONS, (*label, model, check), broken)
+    for model, engines in target.engines.items():
+        for engine in engines:
+            what = (engine or _DEFAULT_ENGINE, target.version or "", str(target.dialect))
+            families.add(names.ENGINE_INFO, (*label, model, *what), 1.0)
+
+
+def _histogram(
+    quantity: Quantity, name: SeriesName, targets: Iterable[TargetView]
+) -> Iterator[Metric]:
+    """Sum one histogram over the engines of each model, at the bounds that they share."""
+    family = HistogramMetricFamily(name.name, name.help, labels=name.labels)
+    for target in targets:
+        ladders: dict[str, dict[str, dict[float, float]]] = defaultdict(lambda: defaultdict(dict))
+        sums: dict[str, float] = defaultdict(float)
+        counts: dict[str, dict[str, float]] = defaultdict(dict)
+        for cell, total in target.totals.items():
+            found, kind, part = cell.measure
+            if found is not quantity:
+                continue
+            if kind is Kind.BUCKET:
+                ladders[cell.model][cell.engine][float(part)] = total
+            elif kind is Kind.SUM:
+                sums[cell.model] += total
+            else:
+                counts[cell.model][cell.engine] = total
+        for model, by_engine in counts.items():
+            buckets = _shared(ladders[model], by_engine)
+            family.add_metric([target.name, model], buckets=buckets, sum_value=sums[model])
+    if family.samples:
+        yield family
+
+
+def _shared(
+    ladders: dict[str, dict[float, float]], counts: dict[str, float]
+) -> list[tuple[str, float]]:
+    """Add cumulative counts where every engine has the bound; +Inf is the engines' count."""
+    bounds = set.intersection(*(set(ladders.get(engine, {})) for engine in counts))
+    finite = sorted(bounds - {_INFINITY})
+    shared = [
+        (_bound(bound), sum(ladders[engine][bound] for engine in counts))
+        for bound in finite
+    ]
+    return [*shared, ("+Inf", sum(counts.values()))]
+
+
+def _bound(bound: float) -> str:
+    """Write a bucket's bound as Prometheus' client does, with its decimal point."""
+    return repr(bound)

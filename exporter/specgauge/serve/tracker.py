@@ -1,0 +1,146 @@
+"""One target's state over time: pages and failures in, a view out. No socket, no clock."""
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from specgauge.derive.acceptance import silenced, violations
+from specgauge.derive.accumulate import advance, open_ledger
+from specgauge.derive.summary import summarise
+from specgauge.derive.window import drafting, snapshot, windows
+from specgauge.engines.reader import Reader
+from specgauge.errors import SourceError
+from specgauge.model.derived import Check, Derived
+from specgauge.model.ledger import EngineKey, Interval, Ledger
+from specgauge.model.outcome import ScrapeResult
+from specgauge.model.quantity import Cell, Page
+from specgauge.model.settings import TargetSettings
+from specgauge.model.view import TargetView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When something happened: `time` on the loop's steady clock, `unix` for people; seconds."""
+
+    time: float
+    unix: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Snapshot:
+    time: float
+    totals: Mapping[Cell, float]
+
+
+_LONGEST = 1.5
+"""So many windows may lie between two pages; beyond that a window has nothing to say."""
+
+
+class Tracker:
+    """Follows one target; keeps what its window needs and no more."""
+
+    def __init__(self, settings: TargetSettings, window: float) -> None:
+        self._settings = settings
+        self._window = window
+        self._reader = Reader()
+        self._ledger: Ledger | None = None
+        self._history: deque[_Snapshot] = deque()
+        self._violations: Counter[tuple[str, Check]] = Counter()
+        self._scrapes: Counter[ScrapeResult] = Counter(dict.fromkeys(ScrapeResult, 0))
+        self._seen: dict[EngineKey, float] = {}
+        self.view = TargetView(
+            name=settings.name,
+            url=settings.url,
+            role=settings.role,
+            hints=settings.hints,
+            scrapes=dict(self._scrapes),
+        )
+
+    def page(self, data: bytes, *, complete: bool, at: Moment, seconds: float) -> Interval | None:
+        """Take a fetched page in; the interval it closes, or None for the first.
+
+        Raises SourceError where the page is refused: then nothing of it is kept and `failure`
+        is to be called. `seconds` is how long the fetch took.
+        """
+        page = self._reader.read(data, complete=complete)
+        interval = None
+        if self._ledger is None:
+            self._ledger = open_ledger(page, at.time)
+        else:
+            self._ledger, interval = advance(self._ledger, page, at.time)
+        models, length = self._derive(self._ledger, page, at.time)
+        self._note(page, interval, at)
+        self.view = replace(
+            self.view,
+            result=ScrapeResult.OK,
+            detail="",
+            scrape_seconds=seconds,
+            last_success=at.unix,
+            window_seconds=length,
+            dialect=page.layout.dialect,
+            engines=page.layout.engines,
+            seen=dict(self._seen),
+            models=models,
+            totals=self._ledger.totals,
+            restarts=self._ledger.restarts,
+            scrapes=dict(self._scrapes),
+            violations=dict(self._violations),
+            silenced=silenced(page.layout),
+        )
+        return interval
+
+    def failure(self, problem: SourceError, seconds: float) -> None:
+        """Take a failed scrape in: the gauges go, the counters stay."""
+        self._scrapes[problem.result] += 1
+        self.view = replace(
+            self.view,
+            result=problem.result,
+            detail=problem.detail,
+            scrape_seconds=seconds,
+            window_seconds=None,
+            engines={},
+            models={},
+            scrapes=dict(self._scrapes),
+        )
+
+    def learn_version(self, version: str | None) -> None:
+        """Note which release the engine says it is."""
+        self.view = replace(self.view, version=version)
+
+    def adopt(self, settings: TargetSettings, window: float) -> None:
+        """Go on under changed settings for the same server."""
+        self._settings, self._window = settings, window
+        self.view = replace(self.view, role=settings.role, hints=settings.hints)
+
+    def _derive(
+        self, ledger: Ledger, page: Page, time: float
+    ) -> tuple[dict[str, Derived], float | None]:
+        """Derive every model over the window that ends now; nothing from a single page."""
+        start = self._window_start(time)
+        # A page with a doubtful series is no start: that series' growth is booked later.
+        if not page.faults:
+            self._history.append(_Snapshot(time=time, totals=snapshot(ledger)))
+        if start is None:
+            return {}, None
+        found = windows(start.totals, ledger, page, time - start.time)
+        models = {name: summarise(one, self._settings.hints) for name, one in found.items()}
+        return models, time - start.time
+
+    def _window_start(self, time: float) -> _Snapshot | None:
+        """Find the point a window back; after a long silence there is none, and one begins."""
+        history = self._history
+        while len(history) > 1 and history[1].time <= time - self._window:
+            history.popleft()
+        while history and history[0].time < time - _LONGEST * self._window:
+            history.popleft()
+        return history[0] if history and history[0].time < time else None
+
+    def _note(self, page: Page, interval: Interval | None, at: Moment) -> None:
+        """Count what the page showed, beside its totals."""
+        self._scrapes[ScrapeResult.OK] += 1
+        for model, engines in page.layout.engines.items():
+            for engine in engines:
+                self._seen[model, engine] = at.unix
+        if interval is not None:
+            for model, window in drafting(interval, page).items():
+                self._violations.update((model, check) for check in violations(window))

@@ -1,0 +1,146 @@
+"""The sidecar's web server: routes to values that others made; decides nothing."""
+
+import hmac
+import importlib.resources
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from aiohttp import web
+
+from specgauge.model.view import View
+from specgauge.serve.exposition import Oven
+from specgauge.serve.status import status_document
+
+_STOP_SECONDS = 1.0
+_BEARER = "Bearer "
+_NO_STORE = {"Cache-Control": "no-store"}
+_PAGE_HEADERS = {
+    **_NO_STORE,
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'self'",
+    "X-Content-Type-Options": "nosniff",
+}
+_ASSETS = {
+    "": ("index.html", "text/html"),
+    "page.js": ("page.js", "text/javascript"),
+    "page.css": ("page.css", "text/css"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """What the routes answer from."""
+
+    oven: Oven
+    view: Callable[[], View]
+    reload: Callable[[], list[str]]
+    token: Callable[[], str | None]
+    running: Callable[[], bool]
+
+
+class WebServer:
+    """Listens from `start` to `stop`; `url` knows the real port."""
+
+    def __init__(self, site: Site, *, host: str, port: int) -> None:
+        self._site = site
+        self._host, self._port = host, port
+        self._runner: web.AppRunner | None = None
+        self.url = ""
+
+    async def start(self) -> None:
+        """Open the port; raises OSError where it cannot be had."""
+        runner = web.AppRunner(
+            application(self._site), access_log=None, shutdown_timeout=_STOP_SECONDS
+        )
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._host or None, self._port).start()
+        except OSError:
+            await runner.cleanup()
+            raise
+        self._runner = runner
+        host, port = runner.addresses[0][:2]
+        shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - for people
+        if ":" in shown and not shown.startswith("["):
+            shown = f"[{shown}]"
+        self.url = f"http://{shown}:{port}"
+
+    async def stop(self) -> None:
+        """Close the port; requests under way get a second to end."""
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+
+def application(site: Site) -> web.Application:
+    """Build the routes."""
+
+    async def metrics(request: web.Request) -> web.Response:
+        baked = site.oven.bake(
+            request.headers.get("Accept", ""), request.headers.get("Accept-Encoding", "")
+        )
+        headers = {"Content-Type": baked.content_type, "Vary": "Accept, Accept-Encoding"}
+        if baked.encoding:
+            headers["Content-Encoding"] = baked.encoding
+        return web.Response(body=baked.body, headers=headers)
+
+    async def status(_: web.Request) -> web.Response:
+        return web.json_response(status_document(site.view()), headers=_NO_STORE)
+
+    async def healthy(_: web.Request) -> web.Response:
+        alive = site.running()
+        code = HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE
+        return web.Response(text="ok\n" if alive else "a target's loop has died\n", status=code)
+
+    async def ready(_: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def reload(request: web.Request) -> web.Response:
+        refused = _refusal(request, site.token())
+        if refused is not None:
+            return refused
+        problems = site.reload()
+        if problems:
+            text = "".join(f"{problem}\n" for problem in problems)
+            return web.Response(text=text, status=HTTPStatus.BAD_REQUEST)
+        return web.Response(text="reloaded\n")
+
+    app = web.Application(client_max_size=64 * 1024)
+    app.router.add_get("/metrics", metrics)
+    app.router.add_get("/api/v1/status", status)
+    app.router.add_get("/-/healthy", healthy)
+    app.router.add_get("/-/ready", ready)
+    app.router.add_post("/-/reload", reload)
+    for path in _ASSETS:
+        app.router.add_get(f"/{path}", _asset(path))
+    return app
+
+
+def _asset(path: str) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """Serve one file of the status page; read once, for it never changes."""
+    name, kind = _ASSETS[path]
+    body = importlib.resources.files("specgauge.serve.page").joinpath(name).read_bytes()
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=body, content_type=kind, charset="utf-8", headers=_PAGE_HEADERS)
+
+    return answer
+
+
+def _refusal(request: web.Request, token: str | None) -> web.Response | None:
+    """Refuse who may not change anything: without a token nobody may."""
+    if token is None:
+        return web.Response(
+            text="no token_file is configured, so this route changes nothing\n",
+            status=HTTPStatus.FORBIDDEN,
+        )
+    given = request.headers.get("Authorization", "")
+    sent = given.removeprefix(_BEARER) if given.startswith(_BEARER) else ""
+    if hmac.compare_digest(sent.encode(), token.encode()):
+        return None
+    return web.Response(
+        text="Authorization: Bearer with the token of token_file is needed\n",
+        status=HTTPStatus.UNAUTHORIZED,
+        headers={"WWW-Authenticate": "Bearer"},
+    )
