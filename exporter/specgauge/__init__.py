@@ -1,4 +1,4 @@
-"""specgauge: does speculative decoding pay on this server, right now?"""
+"""Whether speculative decoding pays on a vLLM server, right now."""
 
 from importlib.metadata import version
 

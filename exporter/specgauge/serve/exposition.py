@@ -50,9 +50,11 @@ class Oven:
             plain = self.bake(_OPENMETRICS if openmetrics else _TEXT, "")
             body = gzip.compress(plain.body, compresslevel=_FAST, mtime=0)
             return Baked(body=body, content_type=plain.content_type, encoding="gzip")
-        body = (
-            generate_openmetrics(self.registry) if openmetrics else generate_latest(self.registry)
-        )
+        if openmetrics:
+            body: bytes = generate_openmetrics(self.registry)  # type: ignore[no-untyped-call]
+            return Baked(body=body, content_type=CONTENT_TYPE_OPENMETRICS, encoding=None)
+        body = generate_latest(self.registry)
+        return Baked(body=body, content_type=CONTENT_TYPE_PLAIN_0_0_4, encoding=None)
 
 
 def wants_openmetrics(accept: str) -> bool:
