@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV ?= .venv
 VLLM ?= 0.32.0
 CASES ?= 1000000
-export SPECGAUGE_VLLM_ENV ?= $(HOME)/.cache/specgauge/vllm-$(VLLM)
+export VLLM_TEST_ENV ?= $(HOME)/.cache/specgauge/vllm-$(VLLM)
 
 BIN := $(VENV)/bin
 PURE := */specgauge/model/*,*/specgauge/engines/*,*/specgauge/derive/*
@@ -16,7 +16,7 @@ help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
 	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) VLLM=$(VLLM) CASES=$(CASES)"
 
-run: $(VENV)/.installed  ## Start the demo: a made-up engine and the sidecar beside it
+run: $(VENV)/.installed  ## Start the demo: a recorded engine and the sidecar beside it
 	$(BIN)/specgauge demo
 
 test: packages lint  ## Lint, types, every test but the real engine's, coverage (15 minutes)

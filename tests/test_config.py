@@ -658,7 +658,7 @@ def test_flag_problems() -> None:
         load(None, env={}, overrides=flags)
     assert list(caught.value.problems) == [
         "--target: not a URL; write http://HOST:PORT",
-        '--scrape-max-bytes: "x" is not a size; write 64MiB, 10MB or a number of bytes',
+        '--max-bytes: "x" is not a size; write 64MiB, 10MB or a number of bytes',
     ]
 
 

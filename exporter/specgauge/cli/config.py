@@ -12,39 +12,32 @@ from specgauge.errors import ConfigError
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 
 
-@click.group("config")
+@click.group("config", epilog="\b\nExample:\n  specgauge config check specgauge.yaml")
 def config_group() -> None:
     """Describe, check and show configuration files."""
 
 
-@config_group.command("schema")
+@config_group.command(
+    "schema", epilog="\b\nExample:\n  specgauge config schema > specgauge.schema.json"
+)
 def print_schema() -> None:
-    """Print the JSON Schema of the configuration file, for editors.
-
-    Example: specgauge config schema > specgauge.schema.json
-    """
+    """Print the JSON Schema of the configuration file, for editors."""
     click.echo(json.dumps(schema(), indent=2))
 
 
-@config_group.command("check")
+@config_group.command("check", epilog="\b\nExample:\n  specgauge config check specgauge.yaml")
 @_FILE
 def check(file: Path) -> None:
-    """Check FILE together with the environment; name every problem.
-
-    Example: specgauge config check specgauge.yaml
-    """
+    """Check FILE together with the environment; name every problem."""
     config = _load(file)
     names = ", ".join(target.name for target in config.targets)
     click.echo(f"{file}: OK, {len(config.targets)} target(s): {names}")
 
 
-@config_group.command("show")
+@config_group.command("show", epilog="\b\nExample:\n  specgauge config show specgauge.yaml")
 @_FILE
 def show(file: Path) -> None:
-    """Print the values in effect for FILE and the environment, without secrets.
-
-    Example: specgauge config show specgauge.yaml
-    """
+    """Print the values in effect for FILE and the environment, without secrets."""
     click.echo(effective(_load(file)), nl=False)
 
 

@@ -128,7 +128,7 @@ def _read_duration(_: click.Context, parameter: click.Parameter, text: str | Non
         raise click.BadParameter(str(error), param=parameter) from None
 
 
-@click.command()
+@click.command(epilog="\b\nExample:\n  specgauge demo --speed 20")
 @click.option(
     "--speed",
     type=click.FloatRange(min=0, min_open=True),
@@ -161,12 +161,7 @@ def _read_duration(_: click.Context, parameter: click.Parameter, text: str | Non
 def demo(
     *, speed: float, listen: str, engine_port: int, once: bool, for_seconds: float | None
 ) -> None:
-    """Show specgauge at work on a recorded vLLM server: no GPU, no engine, no network.
-
-    \b
-    Example:
-      specgauge demo --speed 20
-    """  # noqa: D301 - click reads the escape
+    """Show specgauge at work on a recorded vLLM server: no GPU, no engine, no network."""
     recording = load(RecordingName.SPECULATIVE)
     limits = [for_seconds] if for_seconds is not None else []
     if once:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ _MAX_BYTES = 64 << 20
 _TIMEOUT = 10.0
 
 
-@click.command()
+@click.command(epilog="\b\nExample:\n  specgauge inspect --window 10 http://127.0.0.1:8000")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--window", type=float, metavar="SECONDS", help="Time between the two pages.")
 @click.option("--json", "as_json", is_flag=True, help="Print specgauge.inspect/v1.")
@@ -44,11 +45,7 @@ def inspect(
     SOURCE is a file, - for standard input, or a URL. One page gives totals since the engine
     started; --window with BEFORE and AFTER, or with one URL that is then scraped twice, gives
     rates as well.
-
-    \b
-    Example:
-      specgauge inspect --window 10 http://127.0.0.1:8000
-    """  # noqa: D301 - click's mark for text kept as it is
+    """
     _check(sources, window)
     seen = asyncio.run(look(sources, window))
     models = derive(seen, Hints(method=method, engines=engines))
@@ -91,11 +88,11 @@ async def look(sources: tuple[str, ...], window: float | None) -> Look:
         if len(sources) == 1 and _is_url(sources[0]):
             scraper = _scraper(sources[0])
             loop = asyncio.get_running_loop()
-            pages = [await _fetched(reader, scraper)]
+            pages = [await _fetched(reader, scraper, sources[0])]
             began = loop.time()
             if window is not None:
                 await _wait(window)
-                pages.append(await _fetched(reader, scraper))
+                pages.append(await _fetched(reader, scraper, sources[0]))
                 window = loop.time() - began
             version = await _version(scraper)
             return Look(pages=tuple(pages), seconds=window, version=version)
@@ -130,9 +127,14 @@ def _scraper(url: str) -> Scraper:
         raise UsageError(str(problem)) from problem
 
 
-async def _fetched(reader: Reader, scraper: Scraper) -> Page:
+async def _fetched(reader: Reader, scraper: Scraper, url: str) -> Page:
+    """Fetch one page; a refusal names the URL, which it shows without credentials."""
     body = await scraper.fetch()
-    return reader.read(body.data, complete=body.complete)
+    try:
+        return reader.read(body.data, complete=body.complete)
+    except SourceError as problem:
+        shown = re.sub("//[^/]*@", "//", url)
+        raise SourceError(problem.result, f"{shown}: {problem.detail}") from problem
 
 
 async def _version(scraper: Scraper) -> str | None:
@@ -146,7 +148,7 @@ async def _read(reader: Reader, source: str) -> Page:
     if _is_url(source):
         scraper = _scraper(source)
         try:
-            return await _fetched(reader, scraper)
+            return await _fetched(reader, scraper, source)
         finally:
             await scraper.close()
     try:

@@ -14,7 +14,10 @@ from specgauge.errors import SpecgaugeError
 from specgauge.model.outcome import ExitCode
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExample:\n  specgauge serve --target http://127.0.0.1:8000",
+)
 @click.version_option(__version__, prog_name="specgauge")
 def cli() -> None:
     """Tell whether speculative decoding pays on a vLLM server.
@@ -22,10 +25,6 @@ def cli() -> None:
     \b
     Exit codes: 0 fine, 1 a check failed, 2 usage or configuration,
     3 a source could not be read, 4 no verdict possible.
-
-    \b
-    Example:
-      specgauge serve --target http://127.0.0.1:8000
     """  # noqa: D301 - click's mark for text kept as it is
 
 
@@ -48,9 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitCode.USAGE
     except click.Abort:
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # nobody reads what is left
-        return ExitCode.OK
+    except SystemExit:
+        return ExitCode.OK  # so click and rich end where nobody reads the output, as with `head`
     return code if isinstance(code, int) else ExitCode.OK
 
 

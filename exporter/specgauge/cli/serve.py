@@ -20,7 +20,9 @@ from specgauge.serve.watch import fingerprint, watch
 _LOOK_SECONDS = 1.0
 
 
-@click.command()
+@click.command(
+    epilog="\b\nExample:\n  specgauge serve --target http://127.0.0.1:8000 --listen 127.0.0.1:9843"
+)
 @click.option("--target", "targets", multiple=True, metavar="URL", help="Server to watch; repeat.")
 @click.option(
     "--config", "file", type=click.Path(path_type=Path), help="Configuration file (YAML)."
@@ -40,11 +42,7 @@ def serve(
     """Scrape vLLM servers and serve what speculation really does.
 
     Flags go before the environment (SPECGAUGE_...), that before the file.
-
-    \b
-    Example:
-      specgauge serve --target http://127.0.0.1:8000 --listen 127.0.0.1:9843
-    """  # noqa: D301 - click's mark for text kept as it is
+    """
     overrides = {
         "targets": targets,
         "listen": listen,

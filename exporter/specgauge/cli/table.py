@@ -35,7 +35,7 @@ def draw_models(models: Sequence[Derived], *, dialect: str, seconds: float | Non
 
 def _table(one: Derived) -> Table:
     why = f" ({one.speculation_reason})" if one.speculation_reason else ""
-    title = Text(f"{one.model_name}: speculation {one.speculation}{why}")
+    title = Text(f"{_shown(one.model_name)}: speculation {one.speculation}{why}")
     table = Table(title=title, title_justify="left", box=None, show_header=False, pad_edge=False)
     table.add_column(min_width=38)
     table.add_column()
@@ -49,8 +49,13 @@ def _table(one: Derived) -> Table:
         for engine in one.per_engine:
             known = engine.acceptance_ratio
             shown = f"- {known.reason}" if isinstance(known, Absent) else f"{known:.1%}"
-            table.add_row(f"acceptance, engine {engine.engine}", Text(shown))
+            table.add_row(Text(f"acceptance, engine {_shown(engine.engine)}"), Text(shown))
     return table
+
+
+def _shown(label: str) -> str:
+    """Make what a page says of itself fit for a terminal, which obeys escape codes."""
+    return label if label.isprintable() else ascii(label)
 
 
 def write(field: str, value: Value) -> str:

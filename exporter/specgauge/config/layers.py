@@ -32,7 +32,7 @@ def from_flags(overrides: Mapping[str, object]) -> list[Assignment]:
     for name, value in overrides.items():
         if value is None or value == ():
             continue
-        label = "--" + name.replace(".", "-").replace("_", "-")
+        label = "--" + name.rpartition(".")[2].replace("_", "-")
         if name != "targets":
             assignments.append(Assignment(path=tuple(name.split(".")), value=value, label=label))
             continue

@@ -6,8 +6,9 @@ survival at position i = accepted there / drafts; conditional = over the positio
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from specgauge.model.derived import Absent, Check, Method, Reason, Value
+from specgauge.model.derived import Absent, Method, Reason, Value
 from specgauge.model.ledger import ModelWindow
 from specgauge.model.quantity import Dialect, Kind, Layout, Measure, Quantity
 
@@ -168,33 +169,6 @@ def length(counted: Counts) -> float | Absent:
     return 1.0 + accepted / drafts
 
 
-def violations(window: ModelWindow) -> tuple[Check, ...]:
-    """Name the identities that the window's sums break; a diffusion model has none to keep."""
-    if not speculates(window) or is_diffusion(window) or window.layout.dialect is Dialect.VLLM_V0:
-        return ()
-    drafts, drafted, accepted = (
-        None if measure[0] in window.faults else window.sums.get(measure)
-        for measure in (_DRAFTS, _DRAFT_TOKENS, _ACCEPTED)
-    )
-    k = positions(window)
-    most = None if drafts is None or not k else k * drafts
-    doubted = Quantity.ACCEPTED_PER_POSITION in window.faults
-    kept = [] if doubted else _position_counts(window)
-    falls = len(kept) == k and _falls(kept, drafts)
-    broken = {
-        Check.ACCEPTED_WITHIN_DRAFTED: _above(accepted, drafted),
-        Check.POSITIONS_FALL: bool(kept) and not falls,
-        Check.POSITIONS_SUM: bool(kept) and accepted is not None and sum(kept) != accepted,
-        Check.DRAFTED_WITHIN_K: _above(drafted, most),
-    }
-    return tuple(check for check, is_broken in broken.items() if is_broken)
-
-
-def _above(value: float | None, bound: float | None) -> bool:
-    """Tell whether both are known and the value exceeds its bound."""
-    return value is not None and bound is not None and value > bound
-
-
 def _refusal(window: ModelWindow) -> Reason | None:
     """Say why nothing at all can be said about acceptance, if so."""
     if is_diffusion(window):
@@ -234,20 +208,16 @@ def whole_number(value: float) -> int | float:
     return int(value) if value == int(value) else value
 
 
-def _position_counts(window: ModelWindow) -> list[float]:
+def position_counts(window: ModelWindow) -> list[float]:
     """Give the accepted tokens of each position that the model has, in order."""
     known = sorted(window.layout.positions.get(window.model, ()))
     return [window.sums.get((Quantity.ACCEPTED_PER_POSITION, Kind.COUNTER, i), 0.0) for i in known]
 
 
-def _falls(counts: Sequence[float], drafts: float | None) -> bool:
+def falls(counts: Sequence[float], drafts: float | None) -> bool:
     """Tell whether no position has more than the one before, and the first no more than drafts."""
-    before = counts[0] if drafts is None else drafts
-    for count in counts:
-        if count > before:
-            return False
-        before = count
-    return True
+    ladder = counts if drafts is None else [drafts, *counts]
+    return all(before >= count for before, count in pairwise(ladder))
 
 
 def _positions(window: ModelWindow, counted: Counts) -> list[int | float] | Absent:
@@ -257,9 +227,9 @@ def _positions(window: ModelWindow, counted: Counts) -> list[int | float] | Abse
     fault = window.faults.get(Quantity.ACCEPTED_PER_POSITION)
     if fault:
         return Absent(reason=fault)
-    kept = _position_counts(window)
+    kept = position_counts(window)
     total = None if isinstance(counted.drafts, Absent) else counted.drafts
-    if len(kept) != positions(window) or not _falls(kept, total):
+    if len(kept) != positions(window) or not falls(kept, total):
         return Absent(reason=Reason.NOT_MONOTONE)
     if not isinstance(counted.accepted, Absent):
         allowed = max(len(kept), _SUM_TOLERANCE * counted.accepted)

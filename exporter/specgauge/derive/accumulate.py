@@ -44,7 +44,9 @@ def advance(ledger: Ledger, page: Page, time: float) -> tuple[Ledger, Interval]:
     grown: dict[Cell, float] = defaultdict(float)
     for series, delta in deltas:
         grown[series.cell] += delta
-    restarted = frozenset((model, engine) for model, engine, _ in reset)
+    # Counters of the web server, or of a model as a whole, are of no engine.
+    engines = page.layout.engines
+    restarted = frozenset((m, e) for m, e, _ in reset if e in engines.get(m, ()))
     restarts = _count_restarts(ledger.restarts, restarted)
     v0 = recover_collections(ledger, page, grown, restarted=restarted)
     grown = v0.totals

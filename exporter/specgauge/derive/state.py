@@ -8,6 +8,9 @@ from specgauge.model.quantity import Dialect, Kind, Quantity
 LOOKUP_METHODS = frozenset({"ngram", "ngram_gpu", "suffix"})
 """Methods that look their draft up in the text and have none where nothing matches."""
 
+_DRAFTS_ALWAYS = frozenset(
+    {"draft_model", "eagle", "eagle3", "medusa", "mlp_speculator", "dflash", "dspark"}
+)
 _DRAFTED = (Quantity.DRAFTS, Quantity.DRAFT_TOKENS, Quantity.EMITTED_TOKENS)
 
 
@@ -52,6 +55,8 @@ def _tokens(window: ModelWindow) -> float | None:
 
 
 def _why_inactive(hints: Hints) -> str:
+    """Tell by the method: one that drafts at every step stops only where K is scheduled to be 0."""
     if hints.method in LOOKUP_METHODS:
         return "no_match"
-    return "unknown"
+    method = hints.method or ""
+    return "k_zero_at_load" if method in _DRAFTS_ALWAYS or method.endswith("mtp") else "unknown"

@@ -14,8 +14,8 @@ from specgauge.derive.acceptance import (
     positions,
     ratio,
     speculates,
-    violations,
 )
+from specgauge.derive.identities import violations
 from specgauge.derive.latency import below_first_bucket, implausible_ttft, latency, uneven_load
 from specgauge.derive.state import LOOKUP_METHODS, speculation
 from specgauge.model.derived import (
@@ -123,7 +123,8 @@ def _warnings(
 
 def _any_position(window: ModelWindow) -> bool:
     """Tell whether the ratio is V0's gauge, which counts positions after a rejection too."""
-    return method_of(window) is Method.V0_LIFETIME and Quantity.ACCEPTANCE_GAUGE in window.gauges
+    gauge = window.gauges.get(Quantity.ACCEPTANCE_GAUGE)
+    return method_of(window) is Method.V0_LIFETIME and gauge is not None and gauge <= 1.0
 
 
 def _padded(window: ModelWindow, hints: Hints, counted: Counts) -> bool:

@@ -7,8 +7,9 @@ The efficiency gauge e = E / (D/K * (K+1)) then gives away K: with x = e*D/E, K 
 are S = D/K, and between two collections the accepted prefix is dE - dS of dD drafted tokens.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from specgauge.model.ledger import EngineKey, Ledger, V0Memory
 from specgauge.model.quantity import Cell, Dialect, Kind, Measure, Page, Quantity
@@ -77,65 +78,78 @@ def recover_collections(
                 memory[model] = _opening(seen)
                 totals.update({cells[quantity]: 0.0 for quantity in _opened(page, model)})
                 continue
-            before = memory.get(model, V0Memory(k=None, drafted=0.0, emitted=0.0, steps=0.0))
+            before = memory.get(model, _NOTHING)
             raw = _take_raw(totals, seen)
-            steps_cell = seen.cell(_STEPS)
-            earlier = ledger.totals.get(steps_cell, 0.0) if steps_cell else 0.0
+            earlier = sum(ledger.totals.get(cell, 0.0) for cell in seen.cells(_STEPS))
             if any(name == model for name, _ in restarted):
-                before = V0Memory(drafted=0.0, emitted=0.0, steps=0.0, latency_steps=earlier)
-            memory[model] = _credit(before, raw, seen, totals, cells, earlier)
+                before = replace(_NOTHING, latency_steps=earlier)
+            memory[model] = _credit(before, raw, seen, totals, earlier)
     return Recovered(totals=totals, memory=memory)
+
+
+_NOTHING = V0Memory(drafted=0.0, emitted=0.0, steps=0.0)
+"""An engine that has not drafted yet."""
 
 
 class _Seen:
     """The page as one V0 model shows it: absolute values and cells by measure."""
 
     def __init__(self, page: Page, model: str) -> None:
-        self._cells: dict[Measure, Cell] = {}
-        self._values: dict[Measure, float] = {}
+        self._cells: dict[Measure, set[Cell]] = defaultdict(set)
+        self._values: dict[Measure, float] = defaultdict(float)
         for series in page.layout.adding:
             if series.cell.model == model and series in page.values:
                 measure = series.cell.measure
-                self._cells[measure] = series.cell
-                self._values[measure] = self._values.get(measure, 0.0) + page.values[series]
+                self._cells[measure].add(series.cell)
+                self._values[measure] += page.values[series]
         gauges = page.layout.gauges.get((model, Quantity.EFFICIENCY_GAUGE), ())
         self.efficiency = next((page.values[s] for s in gauges if s in page.values), None)
+        self.credited = page.layout.v0_cells[model]
 
-    def cell(self, measure: Measure) -> Cell | None:
-        return self._cells.get(measure)
+    def cells(self, measure: Measure) -> Collection[Cell]:
+        return self._cells.get(measure, ())
 
     def value(self, measure: Measure) -> float:
         return self._values.get(measure, 0.0)
 
 
-def _opened(page: Page, model: str) -> Iterator[Quantity]:
-    """Name the totals that begin at zero: those of speculation only where the page shows it."""
-    yield Quantity.GENERATION_TOKENS
-    yield Quantity.V0_ENGINE_OUTPUTS
-    if Quantity.EMITTED_TOKENS in page.layout.exposed[model]:
-        yield from (Quantity.DRAFTS, Quantity.DRAFT_TOKENS, Quantity.ACCEPTED_TOKENS)
-
-
 def _opening(seen: _Seen) -> V0Memory:
     """Judge the reference page: before the first collection all is zero, after one it is known."""
-    if seen.cell(_EMITTED) is None:
-        return V0Memory(drafted=0.0, emitted=0.0, steps=0.0)
+    if not seen.cells(_EMITTED):
+        return _NOTHING
     found = lifetime(seen.value(_DRAFTED), seen.value(_EMITTED), seen.efficiency)
     if found is None or found.steps > seen.value(_STEPS):
         return V0Memory()
-    return V0Memory(k=found.k, drafted=found.drafted, emitted=found.emitted, steps=found.steps)
+    # The steps from that collection to this page came before our own count of them began.
+    return _remember(found, latency_steps=found.steps - seen.value(_STEPS))
+
+
+def _opened(page: Page, model: str) -> Iterator[Quantity]:
+    """Name what counts from zero on: of speculation only what the page shows that there is."""
+    exposed = page.layout.exposed[model]
+    if Quantity.REQUEST_GENERATION in exposed:
+        yield Quantity.GENERATION_TOKENS
+    if Quantity.EMITTED_TOKENS in exposed:
+        yield from (Quantity.DRAFTS, Quantity.DRAFT_TOKENS, Quantity.ACCEPTED_TOKENS)
+    yield from (Quantity.V0_ENGINE_OUTPUTS, Quantity.V0_RECOVERED, Quantity.V0_LOST)
+
+
+def _remember(found: Lifetime, latency_steps: float) -> V0Memory:
+    return V0Memory(
+        k=found.k,
+        drafted=found.drafted,
+        emitted=found.emitted,
+        steps=found.steps,
+        latency_steps=latency_steps,
+    )
 
 
 def _take_raw(totals: dict[Cell, float], seen: _Seen) -> tuple[float, float]:
     """Take V0's own growth of drafted and emitted tokens out of the canonical totals."""
-    drafted = emitted = 0.0
-    for measure in (_DRAFTED, _ACCEPTED, _EMITTED):
-        cell = seen.cell(measure)
-        growth = totals.pop(cell, 0.0) if cell else 0.0
-        if measure is _DRAFTED:
-            drafted = growth
-        elif measure is _EMITTED:
-            emitted = growth
+    drafted, _, emitted = (
+        sum(totals.pop(cell, 0.0) for cell in seen.cells(measure))
+        for measure in (_DRAFTED, _ACCEPTED, _EMITTED)
+    )
     return drafted, emitted
 
 
@@ -144,47 +158,39 @@ def _credit(
     raw: tuple[float, float],
     seen: _Seen,
     totals: dict[Cell, float],
-    cells: Mapping[Quantity, Cell],
     earlier: float,
 ) -> V0Memory:
-    """Credit what a recovered collection adds to the one before; say so where none was."""
-    outputs, finished = seen.cell(_OUTPUTS), seen.cell(_FINISHED_TOKENS)
-    totals[cells[Quantity.V0_ENGINE_OUTPUTS]] = totals.pop(outputs, 0.0) if outputs else 0.0
-    if finished:
-        totals[cells[Quantity.GENERATION_TOKENS]] = totals.get(finished, 0.0)
+    """Credit what a recovered collection adds to the one before; say so where none was.
+
+    What a collection adds after one that was missed is credited too, but as of no interval.
+    """
+    cells = seen.credited
+    outputs = sum(totals.pop(cell, 0.0) for cell in seen.cells(_OUTPUTS))
+    totals[cells[Quantity.V0_ENGINE_OUTPUTS]] = outputs
+    for cell in seen.cells(_FINISHED_TOKENS):
+        delivered = cells[Quantity.GENERATION_TOKENS]
+        totals[delivered] = totals.get(delivered, 0.0) + totals.get(cell, 0.0)
     if raw[0] <= 0.0 and raw[1] <= 0.0:
         return before
-    found = lifetime(raw[0], raw[1], seen.efficiency)
-    steps_cell = seen.cell(_STEPS)
-    steps_now = earlier + (totals.get(steps_cell, 0.0) if steps_cell else 0.0)
-    if found is None or not _plausible(found, before, seen, steps_now):
+    found = lifetime(*raw, seen.efficiency)
+    if found is None or found.steps > seen.value(_STEPS):
         totals[cells[Quantity.V0_LOST]] = 1.0
-        return before
+        return replace(before, gap=True)
+    anchored = _remember(found, latency_steps=earlier)
     if before.drafted is None or before.emitted is None or before.steps is None:
         totals[cells[Quantity.V0_LOST]] = 1.0
-    else:
-        steps = found.steps - before.steps
-        totals[cells[Quantity.DRAFTS]] = steps
-        totals[cells[Quantity.DRAFT_TOKENS]] = found.drafted - before.drafted
-        totals[cells[Quantity.ACCEPTED_TOKENS]] = found.emitted - before.emitted - steps
-        totals[cells[Quantity.V0_RECOVERED]] = 1.0
-    return V0Memory(
-        k=found.k,
-        drafted=found.drafted,
-        emitted=found.emitted,
-        steps=found.steps,
-        latency_steps=earlier,
-    )
-
-
-def _plausible(found: Lifetime, before: V0Memory, seen: _Seen, steps_now: float) -> bool:
-    """Hold a recovery against what is known: K, totals that cannot fall, steps that were taken."""
-    if before.k is not None and before.k != found.k:
-        return False
-    if found.steps > seen.value(_STEPS):
-        return False
-    if before.drafted is None or before.emitted is None or before.steps is None:
-        return True
+        return anchored
     steps = found.steps - before.steps
-    fallen = found.drafted < before.drafted or found.emitted - before.emitted < steps
-    return not fallen and steps <= steps_now - before.latency_steps
+    accepted = found.emitted - before.emitted - steps
+    if before.k not in (None, found.k) or found.drafted < before.drafted or accepted < 0.0:
+        totals[cells[Quantity.V0_LOST]] = 1.0  # one of the two was misread; begin again
+        return V0Memory()
+    taken = sum(totals.get(cell, 0.0) for cell in seen.cells(_STEPS))
+    if steps > earlier + taken - before.latency_steps:
+        totals[cells[Quantity.V0_LOST]] = 1.0
+        return replace(before, gap=True)
+    totals[cells[Quantity.DRAFTS]] = steps
+    totals[cells[Quantity.DRAFT_TOKENS]] = found.drafted - before.drafted
+    totals[cells[Quantity.ACCEPTED_TOKENS]] = accepted
+    totals[cells[Quantity.V0_LOST if before.gap else Quantity.V0_RECOVERED]] = 1.0
+    return anchored

@@ -24,8 +24,6 @@ _ONLY_V0 = frozenset(
 _ONLY_V1 = frozenset({Quantity.DRAFTS, Quantity.ACCEPTED_PER_POSITION, Quantity.DIFFUSION})
 _SPECULATION = frozenset(entry.quantity for entry in TABLE if entry.speculation)
 _REQUEST_LABELS = frozenset({"handler", "method", "status", "code"})
-DEFAULT_ENGINE = "0"
-
 
 MakeCell = Callable[[Measure, str, str], Cell]
 
@@ -165,13 +163,3 @@ def _mixed_buckets(own: Iterable[Series]) -> frozenset[str]:
         for (model, _), by_source in ladders.items()
         if any(bounds != next(iter(by_source.values())) for bounds in by_source.values())
     )
-
-
-def speculation_exposed(exposed: frozenset[Quantity]) -> bool:
-    """Tell whether a model shows any series of speculation, be they all zero."""
-    return bool(exposed & _SPECULATION)
-
-
-def engine_label(cell: Cell) -> str:
-    """Give the engine's name for people: releases without the label have one engine, "0"."""
-    return cell.engine or DEFAULT_ENGINE

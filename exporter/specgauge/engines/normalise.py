@@ -7,12 +7,13 @@ series as its origin, so that resets and duplicates are judged a series at a tim
 
 import math
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 
 from specgauge.engines.vllm import TABLE, Entry
-from specgauge.model.quantity import Cell, Kind, Part, Quantity, Series
+from specgauge.model.quantity import Cell, Kind, Measure, Part, Quantity, Series
 
 _PREFIX = re.compile(r"(ray_)?vllm[:_]")
 _MODEL = "model_name"
@@ -20,7 +21,10 @@ _ENGINE = "engine"
 _NEUTRAL = re.compile(r"(python|process)_|http_(requests|request|response)_")
 _HISTOGRAM = {"_bucket": Kind.BUCKET, "_sum": Kind.SUM, "_count": Kind.COUNT}
 _ADDING_TYPES = frozenset({"counter", "histogram", "summary"})
-_MAX_POSITION = 4095
+_POSITION = re.compile(r"[0-9]{1,4}")
+
+Origin = tuple[tuple[str, str], ...]
+"""The labels of a series that no dialect knows, in order."""
 
 
 class Unread(Enum):
@@ -79,13 +83,13 @@ class Catalogue:
         if meaning:
             return self._listed(meaning, name, labels)
         if rest.endswith("_created"):
-            return self._make(Quantity.OTHER, Kind.CREATED, rest, name, labels, 0, frozenset())
+            return self._other(Kind.CREATED, rest, name, labels)
         if family_type in _ADDING_TYPES and not rest.endswith("_sum"):
             # Not in the table, but its fall proves a restart as well as any other's.
-            return self._make(Quantity.OTHER, Kind.COUNTER, rest, name, labels, 0, frozenset())
+            return self._other(Kind.COUNTER, rest, name, labels)
         return Unread.ENGINE
 
-    def cell(self, measure: tuple[Quantity, Kind, Part], model: str, engine: str) -> Cell:
+    def cell(self, measure: Measure, model: str, engine: str) -> Cell:
         """Give the one cell of a measure, model and engine."""
         key = (measure, model, engine)
         found = self._cells.get(key)
@@ -93,16 +97,19 @@ class Catalogue:
             found = self._cells[key] = Cell(measure=measure, model=model, engine=engine)
         return found
 
-    def keep(self, live: Set[Series]) -> None:
+    def __len__(self) -> int:
+        return len(self._series)
+
+    def keep(self, live: AbstractSet[object]) -> None:
         """Forget every series that is not among these; cells stay."""
         self._series = {key: series for key, series in self._series.items() if series in live}
 
     def _outside(self, name: str, labels: Mapping[str, str]) -> Series | Unread:
         if name == "http_requests_total":
             code = labels.get("status", labels.get("code", ""))
-            return self._make(Quantity.HTTP_REQUESTS, Kind.COUNTER, code, name, labels, 0, None)
+            return self._server_wide((Quantity.HTTP_REQUESTS, Kind.COUNTER, code), name, labels)
         if name == "process_start_time_seconds":
-            return self._make(Quantity.PROCESS_START, Kind.CREATED, "", name, labels, 0, None)
+            return self._server_wide((Quantity.PROCESS_START, Kind.CREATED, ""), name, labels)
         return Unread.NEUTRAL if _NEUTRAL.match(name) else Unread.FOREIGN
 
     def _listed(self, meaning: _Meaning, name: str, labels: Mapping[str, str]) -> Series | Unread:
@@ -126,26 +133,28 @@ class Catalogue:
             part = labels.get(entry.part, "")
         elif entry.quantity is Quantity.DIFFUSION:
             part = name
-        return self._make(entry.quantity, kind, part, name, labels, meaning.rank, consumed)
+        measure = entry.quantity, kind, part
+        cell, origin = self._place(measure, labels, consumed)
+        return self._make(cell, name, origin, rank=meaning.rank)
 
-    def _make(
-        self,
-        quantity: Quantity,
-        kind: Kind,
-        part: Part,
-        name: str,
-        labels: Mapping[str, str],
-        rank: int,
-        consumed: frozenset[str] | None,
-    ) -> Series:
-        if consumed is None:  # of the whole server, not of an engine
-            model, engine = "", ""
-            origin = tuple(sorted(labels.items()))
-        else:
-            model, engine = labels.get(_MODEL, ""), labels.get(_ENGINE, "")
-            known = consumed | {_MODEL, _ENGINE}
-            origin = tuple(sorted((k, v) for k, v in labels.items() if k not in known))
-        cell = self.cell((quantity, kind, part), model, engine)
+    def _other(self, kind: Kind, rest: str, name: str, labels: Mapping[str, str]) -> Series:
+        cell, origin = self._place((Quantity.OTHER, kind, rest), labels)
+        return self._make(cell, name, origin)
+
+    def _server_wide(self, measure: Measure, name: str, labels: Mapping[str, str]) -> Series:
+        """Make a series that is of the whole server, not of an engine."""
+        return self._make(self.cell(measure, "", ""), name, tuple(sorted(labels.items())))
+
+    def _place(
+        self, measure: Measure, labels: Mapping[str, str], consumed: frozenset[str] = frozenset()
+    ) -> tuple[Cell, Origin]:
+        """Find the cell that labels name, and what they say beyond that."""
+        known = consumed | {_MODEL, _ENGINE}
+        origin = tuple(sorted((k, v) for k, v in labels.items() if k not in known))
+        return self.cell(measure, labels.get(_MODEL, ""), labels.get(_ENGINE, "")), origin
+
+    def _make(self, cell: Cell, name: str, origin: Origin, *, rank: int = 0) -> Series:
+        quantity, kind, _ = cell.measure
         key = (cell, rank, origin, name if quantity is Quantity.OTHER else "")
         found = self._series.get(key)
         if found is None:
@@ -165,7 +174,4 @@ def _bound(text: str) -> float | None:
 
 
 def _position(text: str) -> int | None:
-    if not (text.isascii() and text.isdigit() and len(text) <= 4):  # noqa: PLR2004 - 4 digits
-        return None
-    position = int(text)
-    return position if position <= _MAX_POSITION else None
+    return int(text) if _POSITION.fullmatch(text) else None

@@ -12,7 +12,9 @@ _QUOTED = re.compile(r'"([^"\\\n]*(?:\\.[^"\\\n]*)*)"')
 _LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _BLANK = re.compile(r"[ \t]*")
 _NUMBER = re.compile(
-    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[iI]nf(?:inity)?|INF|[nN]a[nN]|NAN)\Z", re.ASCII
+    r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+    r"|[iI]nf(?:inity)?|INF|[nN]a[nN]|NAN)\Z",
+    re.ASCII,
 )
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", '"': '"', "\\": "\\"}
@@ -65,7 +67,7 @@ def parse_line(line: str) -> Line:
     if not name:
         raise MalformedLineError
     value = _value(line[at:], separated=line[at - 1] in " \t}")
-    return Line(name=name, labels=labels, value=value, end=at)
+    return Line(name=name, labels=labels, value=value, end=len(line[:at].rstrip(" \t")))
 
 
 def _labels(line: str, at: int, labels: dict[str, str]) -> tuple[str, int]:

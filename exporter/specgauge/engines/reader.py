@@ -11,12 +11,12 @@ from specgauge.engines.normalise import Catalogue, Unread
 from specgauge.engines.parse import MalformedLineError, number, parse_line
 from specgauge.errors import SourceError
 from specgauge.model.outcome import ScrapeResult
-from specgauge.model.quantity import Kind, Layout, Page, Quantity, Series
+from specgauge.model.quantity import Layout, Page, Quantity, Series
 
 _SHOWN = 60
-_INFINITY = float("inf")
+_TOO_LARGE = 1e300  # sums of such numbers leave the floats
 _SPARE_KEYS = 10_000
-_MAX_NUMBERS = 50_000
+_MAX_NUMBERS = 5_000
 
 NOT_FINITE = "not_finite"
 NEGATIVE = "negative_value"
@@ -37,6 +37,7 @@ class Reader:
         self._numbers: dict[str, float] = {}
         self._order: list[Series] = []
         self._layout: Layout | None = None
+        self._comments: list[str] = []
         self._needs_end = False
 
     def read(self, data: bytes, *, complete: bool = False) -> Page:
@@ -61,30 +62,54 @@ class Reader:
             text += "\n"
         lines = text.split("\n")
         lines.pop()
-        known = len(self._keys)
-        pairs, unread = self._samples(lines)
-        values = dict(pairs)
-        changed = self._layout is None or list(values) != self._order
-        needs_end = _openmetrics_counter(lines, text) if changed else self._needs_end
-        _require_end(lines, text, needs_end=needs_end)
-        if changed:
-            _require_engine(values, unread)
-            self._order, self._needs_end = list(values), needs_end
-            self._layout = describe(self._order, self._catalogue.cell)
-        page = self._page(pairs, values, notes)
-        if len(self._keys) > known and len(self._keys) > 2 * len(lines) + _SPARE_KEYS:
+        met: dict[str, Series | Unread] = {}
+        try:
+            page = self._accept(lines, text, notes, met)
+        finally:  # a refused page adds no keys, and its series may not pile up either
+            if len(self._catalogue) > 2 * len(self._keys) + _SPARE_KEYS:
+                self._catalogue.keep({*self._order, *self._keys.values()})
+        self._keys.update(met)
+        if met and len(self._keys) > 2 * len(lines) + _SPARE_KEYS:
             self._forget(page)
         return page
 
-    def _samples(self, lines: Sequence[str]) -> tuple[list[tuple[Series, float]], Counter[Unread]]:
+    def _accept(
+        self,
+        lines: Sequence[str],
+        text: str,
+        notes: tuple[str, ...],
+        met: dict[str, Series | Unread],
+    ) -> Page:
+        """Read the lines of a whole page; the keys that were new are left in `met`."""
+        series, read, unread = self._samples(lines, met)
+        values = dict(zip(series, read, strict=True))
+        comments = [line for line in lines if line[:1] == "#"]
+        layout, needs_end = self._layout, self._needs_end
+        if list(values) != self._order:
+            layout = None
+        if layout is None or comments != self._comments:
+            needs_end = _openmetrics_counter(lines)
+        _require_end(lines, text, needs_end=needs_end)
+        if layout is None:
+            _require_engine(values, unread)
+            self._order = list(values)
+            layout = self._layout = describe(self._order, self._catalogue.cell)
+        self._comments, self._needs_end = comments, needs_end
+        faults = {} if len(values) == len(series) else _duplicates(series, read)
+        return _page(layout, values, faults, notes)
+
+    def _samples(
+        self, lines: Sequence[str], met: dict[str, Series | Unread]
+    ) -> tuple[list[Series], list[float], Counter[Unread]]:
         """Read every sample line; what no quantity is read from is only counted."""
         keys, numbers = self._keys, self._numbers
-        pairs: list[tuple[Series, float]] = []
+        series: list[Series] = []  # apart from the values: a page of tuples is garbage to collect
+        values: list[float] = []
         unread: Counter[Unread] = Counter()
         neutral = 0
-        if len(numbers) > _MAX_NUMBERS:
+        if len(numbers) > max(_MAX_NUMBERS, 2 * len(lines)):
             numbers.clear()
-        types: dict[str, str] | None = None
+        types: dict[str, str] = {}
         for line in lines:
             cut = line.rfind(" ")
             meaning = keys.get(line[:cut])
@@ -94,61 +119,41 @@ class Reader:
                 if value is None:
                     try:
                         value = numbers[raw] = number(raw.rstrip("\r"))
-                    except MalformedLineError:
-                        raise _malformed(lines, line) from None
-                if meaning.__class__ is Series:
-                    pairs.append((meaning, value))  # type: ignore[arg-type]  # told by class
-                elif meaning is Unread.NEUTRAL:
-                    neutral += 1
-                else:
-                    unread[meaning] += 1  # type: ignore[index]  # the other class
-            elif line[:1] != "#" and line and not line.isspace():
-                if types is None:
-                    types = _types(lines)
-                self._new(lines, line, types, pairs, unread)
+                    except MalformedLineError:  # more than a number stands behind the key
+                        meaning, value = self._parse(lines, line, types, met)
+            elif line[:1] != "#" and (shown := line.strip()) and shown[0] != "#":
+                meaning, value = self._parse(lines, line, types, met)
+            else:
+                continue
+            if isinstance(meaning, Series):
+                series.append(meaning)
+                values.append(value)
+            elif meaning is Unread.NEUTRAL:
+                neutral += 1
+            else:
+                unread[meaning] += 1
         unread[Unread.NEUTRAL] += neutral
-        return pairs, unread
+        return series, values, unread
 
-    def _new(
+    def _parse(
         self,
         lines: Sequence[str],
         line: str,
         types: dict[str, str],
-        pairs: list[tuple[Series, float]],
-        unread: Counter[Unread],
-    ) -> None:
-        """Read a line whose key was not met before, and remember the key."""
+        met: dict[str, Series | Unread],
+    ) -> tuple[Series | Unread, float]:
+        """Read a line in full, and put its key to those met; `types` is filled when first used."""
+        if not types:
+            types.update(_types(lines))
         try:
             sample = parse_line(line.rstrip("\r"))
         except MalformedLineError:
             raise _malformed(lines, line) from None
         family = types.get(sample.name) or types.get(_family(sample.name))
         meaning = self._catalogue.identify(sample.name, sample.labels, family)
-        cut = line.rfind(" ")
-        if cut == sample.end and line[:1] not in " \t":
-            self._keys[line[:cut]] = meaning
-        if isinstance(meaning, Series):
-            pairs.append((meaning, sample.value))
-        else:
-            unread[meaning] += 1
-
-    def _page(
-        self,
-        pairs: Sequence[tuple[Series, float]],
-        values: dict[Series, float],
-        notes: tuple[str, ...],
-    ) -> Page:
-        """Set aside what cannot be trusted; the rest of the page stays usable."""
-        assert self._layout is not None
-        faults = _duplicates(pairs) if len(values) != len(pairs) else {}
-        for series, value in values.items():
-            if not -_INFINITY < value < _INFINITY:
-                faults[series] = NOT_FINITE
-            elif value < 0.0 and series.kind is not Kind.GAUGE:
-                faults[series] = NEGATIVE
-        for series in faults:
-            del values[series]
-        return Page(layout=self._layout, values=values, faults=faults, notes=notes)
+        if line.rfind(" ") == sample.end:
+            met[line[: sample.end]] = meaning
+        return meaning, sample.value
 
     def _forget(self, page: Page) -> None:
         """Let go of keys that no longer come, so that changing labels cannot fill the memory."""
@@ -158,9 +163,9 @@ class Reader:
 
 
 def _types(lines: Sequence[str]) -> dict[str, str]:
-    """Collect the TYPE lines of a page: family name to type."""
+    """Collect the TYPE lines of a page: family name to type; never empty."""
     declared = (line[7:].rstrip("\r").rpartition(" ") for line in lines if line[:7] == "# TYPE ")
-    return {name: kind for name, _, kind in declared}
+    return {"": ""} | {name: kind for name, _, kind in declared}
 
 
 def _require_end(lines: Sequence[str], text: str, *, needs_end: bool) -> None:
@@ -214,23 +219,36 @@ def _family(name: str) -> str:
     return base if suffix in {"bucket", "sum", "count", "total"} else name
 
 
-def _openmetrics_counter(lines: Sequence[str], text: str) -> bool:
+def _openmetrics_counter(lines: Sequence[str]) -> bool:
     """Tell whether a counter is declared by the name that only its OpenMetrics samples extend."""
-    for line in lines:
-        if line.startswith("# TYPE ") and line.endswith(" counter"):
-            name = line[7:-8]
-            if not name.endswith("_total") and (
-                f"\n{name}_total{{" in text or f"\n{name}_total " in text
-            ):
-                return True
-    return False
+    counters = {name for name, kind in _types(lines).items() if kind == "counter"}
+    samples = {f"{name}_total" for name in counters if not name.endswith("_total")}
+    starts = (line.partition("{")[0].partition(" ")[0] for line in lines if line[:1] != "#")
+    return bool(samples) and any(start in samples for start in starts)
 
 
-def _duplicates(pairs: Sequence[tuple[Series, float]]) -> dict[Series, str]:
+def _page(
+    layout: Layout,
+    values: dict[Series, float],
+    faults: dict[Series, str],
+    notes: tuple[str, ...],
+) -> Page:
+    """Set aside what cannot be trusted; the rest of the page stays usable."""
+    for series, value in values.items():
+        if not -_TOO_LARGE < value < _TOO_LARGE:
+            faults[series] = NOT_FINITE
+        elif value < 0.0:
+            faults[series] = NEGATIVE
+    for series in faults:
+        del values[series]
+    return Page(layout=layout, values=values, faults=faults, notes=notes)
+
+
+def _duplicates(found: Sequence[Series], values: Sequence[float]) -> dict[Series, str]:
     """Name the series that stand on the page more than once with different values."""
     first: dict[Series, float] = {}
     faults: dict[Series, str] = {}
-    for series, value in pairs:
+    for series, value in zip(found, values, strict=True):
         if first.setdefault(series, value) != value:
             faults[series] = DUPLICATE
     return faults

@@ -14,7 +14,8 @@ class V0Memory:
     """The lifetime totals of a V0 engine at the last collection that could be recovered.
 
     `drafted`, `emitted` and `steps` are None while they are not known; `latency_steps` is the
-    step count that the page before that collection showed, as our own total.
+    step count that the page before that collection showed, as our own total. `gap` says that a
+    later collection could not be recovered: what the next one adds is then not of one interval.
     """
 
     k: float | None = None
@@ -22,6 +23,7 @@ class V0Memory:
     emitted: float | None = None
     steps: float | None = None
     latency_steps: float = 0.0
+    gap: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ Says nothing about any engine's names for them: those stand in the dialect table
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -86,11 +86,14 @@ class Cell:
     model: str
     engine: str
 
-    @property
-    def windowed(self) -> bool:
-        """Whether windows need it: of the buckets only those of latencies that are shown."""
+    windowed: bool = field(init=False)
+    """Whether windows need it: of the buckets only those of latencies that are shown."""
+
+    def __post_init__(self) -> None:
+        """Work out once what every page would ask of every cell."""
         quantity, kind, _ = self.measure
-        return kind is not Kind.BUCKET or quantity in _SHOWN_LATENCIES
+        shown = kind is not Kind.BUCKET or quantity in _SHOWN_LATENCIES
+        object.__setattr__(self, "windowed", shown)
 
 
 _SHOWN_LATENCIES = frozenset({Quantity.TTFT, Quantity.E2E})

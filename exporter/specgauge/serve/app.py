@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
@@ -37,6 +38,7 @@ class Sidecar:
         self._reload_ok = True
         self._view = View(targets=())
         self._server: WebServer | None = None
+        self._oven = self._make_oven()
 
     @property
     def url(self) -> str:
@@ -53,7 +55,7 @@ class Sidecar:
     async def start(self) -> None:
         """Open the port, then begin to scrape; raises OSError where the port cannot be had."""
         site = Site(
-            oven=self._oven(),
+            oven=lambda: self._oven,
             view=lambda: self._view,
             reload=self.reload,
             token=lambda: self._settings.token,
@@ -101,6 +103,7 @@ class Sidecar:
         before = self._loops
         same_terms = settings == self._settings
         self._settings = settings
+        self._oven = self._make_oven()
         self._loops = {}
         for target in settings.targets:
             loop, task = before.pop(target.name, (None, None))
@@ -109,18 +112,18 @@ class Sidecar:
                 continue
             if task:
                 task.cancel()
-            tracker = Tracker(target, settings.window)
             if loop and loop.target.url == target.url:
-                tracker = loop.tracker
-                tracker.adopt(target, settings.window)
-            made = TargetLoop(
-                target=target,
-                settings=settings,
-                tracker=tracker,
-                pace=self._pace,
-                log=self._log,
-                changed=self._refresh,
-            )
+                loop.tracker.adopt(target, settings.window)
+                made = replace(loop, target=target, settings=settings)
+            else:
+                made = TargetLoop(
+                    target=target,
+                    settings=settings,
+                    tracker=Tracker(target, settings.window),
+                    pace=self._pace,
+                    log=self._log,
+                    changed=self._refresh,
+                )
             self._loops[target.name] = (made, asyncio.create_task(made.run()))
         for _, task in before.values():
             task.cancel()
@@ -132,7 +135,7 @@ class Sidecar:
             reload_ok=self._reload_ok,
         )
 
-    def _oven(self) -> Oven:
+    def _make_oven(self) -> Oven:
         registry = CollectorRegistry()
         export = self._settings
         registry.register(

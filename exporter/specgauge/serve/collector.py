@@ -59,20 +59,27 @@ class ViewCollector(Collector):
 
 
 class _Families:
-    """Families in the order of their first sample, each made once."""
+    """Families in the order of their first sample, each made once.
+
+    A series that comes twice is one: a server that was replaced by a release with engine labels
+    has cells without one and with the same "0". Counters add up, of gauges the later one stands.
+    """
 
     def __init__(self) -> None:
-        self._made: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+        self._samples: dict[SeriesName, dict[tuple[str, ...], float]] = {}
 
-    def add(self, name: SeriesName, labels: Iterable[str], value: float) -> None:
-        family = self._made.get(name.name)
-        if family is None:
-            make = CounterMetricFamily if name.kind == "counter" else GaugeMetricFamily
-            family = self._made[name.name] = make(name.name, name.help, labels=name.labels)
-        family.add_metric(list(labels), value)
+    def add(self, name: SeriesName, labels: tuple[str, ...], value: float) -> None:
+        samples = self._samples.setdefault(name, {})
+        before = samples.get(labels, 0.0) if name.kind == "counter" else 0.0
+        samples[labels] = before + value
 
     def made(self) -> Iterator[Metric]:
-        yield from self._made.values()
+        for name, samples in self._samples.items():
+            make = CounterMetricFamily if name.kind == "counter" else GaugeMetricFamily
+            family = make(name.name, name.help, labels=name.labels)
+            for labels, value in samples.items():
+                family.add_metric(labels, value)
+            yield family
 
 
 def _counters(families: _Families, target: TargetView, *, positions: bool) -> None:
@@ -84,11 +91,11 @@ def _counters(families: _Families, target: TargetView, *, positions: bool) -> No
         name = names.COUNTERS.get((quantity, kind))
         if name is None or (quantity in _DRAFT_COUNTERS and cell.model in target.silenced):
             continue
-        labels = [target.name, cell.model, cell.engine or _DEFAULT_ENGINE]
+        labels: tuple[str, ...] = (target.name, cell.model, cell.engine or _DEFAULT_ENGINE)
         if quantity is Quantity.ACCEPTED_PER_POSITION and not positions:
             continue
         if len(name.labels) > len(labels):
-            labels.append(str(part))
+            labels = (*labels, str(part))
         families.add(name, labels, total)
     for code, total in by_code.items():
         families.add(names.HTTP_REQUESTS, (target.name, code), total)
@@ -176,10 +183,7 @@ def _shared(
     """Add cumulative counts where every engine has the bound; +Inf is the engines' count."""
     bounds = set.intersection(*(set(ladders.get(engine, {})) for engine in counts))
     finite = sorted(bounds - {_INFINITY})
-    shared = [
-        (_bound(bound), sum(ladders[engine][bound] for engine in counts))
-        for bound in finite
-    ]
+    shared = [(_bound(bound), sum(ladders[engine][bound] for engine in counts)) for bound in finite]
     return [*shared, ("+Inf", sum(counts.values()))]
 
 

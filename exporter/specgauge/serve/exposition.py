@@ -9,7 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.openmetrics.exposition import (
+    CONTENT_TYPE_LATEST as CONTENT_TYPE_OPENMETRICS,
+)
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 _OPENMETRICS = "application/openmetrics-text"
@@ -51,8 +54,8 @@ class Oven:
             body = gzip.compress(plain.body, compresslevel=_FAST, mtime=0)
             return Baked(body=body, content_type=plain.content_type, encoding="gzip")
         if openmetrics:
-            body: bytes = generate_openmetrics(self.registry)  # type: ignore[no-untyped-call]
-            return Baked(body=body, content_type=CONTENT_TYPE_OPENMETRICS, encoding=None)
+            written: bytes = generate_openmetrics(self.registry)  # type: ignore[no-untyped-call]
+            return Baked(body=written, content_type=CONTENT_TYPE_OPENMETRICS, encoding=None)
         body = generate_latest(self.registry)
         return Baked(body=body, content_type=CONTENT_TYPE_PLAIN_0_0_4, encoding=None)
 

@@ -9,16 +9,20 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from specgauge.errors import SourceError
 from specgauge.model.derived import Derived
 from specgauge.model.ledger import Interval
+from specgauge.model.outcome import ScrapeResult
 from specgauge.model.settings import Settings, TargetSettings
 from specgauge.serve.log import Log
 from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
 from specgauge.serve.tracker import Moment, Tracker
 
 _MOST_TEXT = 64
+_HUGE_BYTES = 4 << 20
+"""Larger pages are read in a thread, so that a hostile one holds up nobody else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,18 +76,22 @@ class TargetLoop:
             body = await scraper.fetch()
             ended = self.pace.now()
             at = Moment(time=(began + ended) / 2, unix=self.pace.unix())
-            interval = self.tracker.page(
+            read = partial(
+                self.tracker.page,
                 body.data,
                 complete=body.complete,
                 at=at,
                 seconds=self.pace.steady() - began_wall,
             )
+            huge = len(body.data) > _HUGE_BYTES
+            interval = await asyncio.to_thread(read) if huge else read()
             self._tell_page(interval, body.notes)
+            self.changed()
             await self._ask_version(scraper)
         except SourceError as problem:
             self._tell_failure(problem, self.pace.steady() - began_wall)
-        except Exception:  # noqa: BLE001 - the one loop boundary; the last state is kept
-            self.log.fault("scrape_fault", target=self.target.name)
+        except Exception:  # noqa: BLE001 - the one loop boundary; the totals are kept
+            self._tell_fault(self.pace.steady() - began_wall)
         self.changed()
 
     async def _ask_version(self, scraper: Scraper) -> None:
@@ -108,11 +116,10 @@ class TargetLoop:
                 self.log.warning("scrape_note", target=name, note=note)
         if interval is not None:
             for model, engine in sorted(interval.reset):
-                if model:
-                    self._known_version = False
-                    self.log.warning(
-                        "engine_restarted", target=name, model_name=model, engine=engine or "0"
-                    )
+                self._known_version = False
+                self.log.warning(
+                    "engine_restarted", target=name, model_name=model, engine=engine or "0"
+                )
         for model, derived in view.models.items():
             self._tell_model(name, model, derived)
 
@@ -141,6 +148,14 @@ class TargetLoop:
                 result=problem.result,
                 detail=problem.detail,
             )
+
+    def _tell_fault(self, seconds: float) -> None:
+        """Tell of a fault of our own, once for as long as it lasts; its gauges go like any's."""
+        problem = SourceError(ScrapeResult.NOT_METRICS, "specgauge failed on the page; see its log")
+        self.tracker.failure(problem, seconds)
+        if self._states.get("up") != "fault":
+            self._states["up"] = "fault"
+            self.log.fault("scrape_fault", target=self.target.name)
 
 
 _PASSING = frozenset({"low_sample", "uneven_load", "latency_below_first_bucket"})

@@ -4,8 +4,9 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from specgauge.derive.acceptance import silenced, violations
+from specgauge.derive.acceptance import silenced
 from specgauge.derive.accumulate import advance, open_ledger
+from specgauge.derive.identities import violations
 from specgauge.derive.summary import summarise
 from specgauge.derive.window import drafting, snapshot, windows
 from specgauge.engines.reader import Reader
@@ -34,6 +35,8 @@ class _Snapshot:
 
 _LONGEST = 1.5
 """So many windows may lie between two pages; beyond that a window has nothing to say."""
+_SNAPSHOTS = 120
+"""So many a window keeps at most, however often is scraped; it may be that much longer."""
 
 
 class Tracker:
@@ -50,7 +53,7 @@ class Tracker:
         self._seen: dict[EngineKey, float] = {}
         self.view = TargetView(
             name=settings.name,
-            url=settings.url,
+            url=settings.url.partition("?")[0],  # a query may hold a secret
             role=settings.role,
             hints=settings.hints,
             scrapes=dict(self._scrapes),
@@ -117,8 +120,9 @@ class Tracker:
     ) -> tuple[dict[str, Derived], float | None]:
         """Derive every model over the window that ends now; nothing from a single page."""
         start = self._window_start(time)
+        spaced = not self._history or time - self._history[-1].time >= self._window / _SNAPSHOTS
         # A page with a doubtful series is no start: that series' growth is booked later.
-        if not page.faults:
+        if spaced and not page.faults:
             self._history.append(_Snapshot(time=time, totals=snapshot(ledger)))
         if start is None:
             return {}, None

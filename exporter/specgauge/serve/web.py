@@ -32,7 +32,7 @@ _ASSETS = {
 class Site:
     """What the routes answer from."""
 
-    oven: Oven
+    oven: Callable[[], Oven]
     view: Callable[[], View]
     reload: Callable[[], list[str]]
     token: Callable[[], str | None]
@@ -77,7 +77,7 @@ def application(site: Site) -> web.Application:
     """Build the routes."""
 
     async def metrics(request: web.Request) -> web.Response:
-        baked = site.oven.bake(
+        baked = site.oven().bake(
             request.headers.get("Accept", ""), request.headers.get("Accept-Encoding", "")
         )
         headers = {"Content-Type": baked.content_type, "Vary": "Accept, Accept-Encoding"}
@@ -137,7 +137,7 @@ def _refusal(request: web.Request, token: str | None) -> web.Response | None:
         )
     given = request.headers.get("Authorization", "")
     sent = given.removeprefix(_BEARER) if given.startswith(_BEARER) else ""
-    if hmac.compare_digest(sent.encode(), token.encode()):
+    if hmac.compare_digest(sent.encode(errors="surrogateescape"), token.encode()):
         return None
     return web.Response(
         text="Authorization: Bearer with the token of token_file is needed\n",

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Writes the tables in the documentation that are made from the code; touches nothing else.
+
+docs/generate.py            rewrite the marked blocks
+docs/generate.py --check    exit 1 if one of them is stale
+"""
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from specgauge.engines.compatibility import markdown_table
+from specgauge.model.names import ALL
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def series_table() -> str:
+    """Write every series with its type, labels and meaning, in the order of /metrics."""
+    lines = ["| series | type | labels | meaning |\n", "|---|---|---|---|\n"]
+    for one in ALL:
+        labels = ", ".join(f"`{label}`" for label in one.labels) or "-"
+        lines.append(f"| `{one.name}` | {one.kind} | {labels} | {one.help} |\n")
+    return "".join(lines)
+
+
+BLOCKS: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "README.md": ("compatibility", markdown_table),
+    "docs/metrics.md": ("series", series_table),
+}
+"""The file of each block, the name in its marks, and what makes it."""
+
+
+def renewed(text: str, mark: str, block: str) -> str:
+    """Put a block between its marks; raises ValueError where they do not stand there once."""
+    begin, end = f"<!-- {mark}:begin -->\n", f"<!-- {mark}:end -->\n"
+    pattern = re.compile(f"(?<={re.escape(begin)}).*?(?={re.escape(end)})", re.DOTALL)
+    if text.count(begin) != 1 or text.count(end) != 1 or not pattern.search(text):
+        raise ValueError(f"needs {begin.strip()} and, below it, {end.strip()}, once each")
+    return pattern.sub(lambda _: block, text)
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite or check every block; gives the exit code."""
+    if arguments not in ([], ["--check"]):
+        sys.stderr.write("docs/generate.py: no argument but --check is known\n")
+        return 2
+    stale = 0
+    for name, (mark, make) in BLOCKS.items():
+        path = ROOT / name
+        text = path.read_text(encoding="utf-8")
+        try:
+            wanted = renewed(text, mark, make())
+        except ValueError as problem:
+            sys.stderr.write(f"{name}: {problem}\n")
+            return 2
+        if wanted == text:
+            continue
+        if arguments:
+            stale = 1
+            sys.stderr.write(f"{name}: the table {mark} is stale; run docs/generate.py\n")
+        else:
+            path.write_text(wanted, encoding="utf-8")
+    return stale
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

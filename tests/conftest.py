@@ -1,0 +1,51 @@
+"""What every test may ask for: programs that may be missing, and texts that are kept as files."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a deliberate change of an output be taken over."""
+    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden/")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Return a function that holds a text against the file of that name in tests/golden."""
+
+    def compare(name: str, text: str) -> None:
+        file = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text)
+        assert text == file.read_text(), f"{name} differs; --update-golden takes the change over"
+
+    return compare
+
+
+@pytest.fixture(scope="session")
+def promtool() -> str:
+    """Return Prometheus' checker of rules and pages."""
+    return _program("promtool")
+
+
+@pytest.fixture(scope="session")
+def prometheus() -> str:
+    """Return the Prometheus server."""
+    return _program("prometheus")
+
+
+def _program(name: str) -> str:
+    """Find a program of Debian's; where it is missing, the test fails in CI and is skipped else."""
+    found = shutil.which(name)
+    if found is None and os.environ.get("CI") == "true":
+        pytest.fail(f"{name} is missing: .ci/packages test installs it")
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return found

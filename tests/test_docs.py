@@ -1,0 +1,145 @@
+"""The documentation and the program name the same things: nothing is missing, nothing made up."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from specgauge.cli.main import cli
+from specgauge.config.keys import ANY, INDEX, KEYS
+from specgauge.model import names
+from specgauge.model.derived import FIELDS, Check, Method, Reason, Speculation, Warn
+from specgauge.model.outcome import ExitCode, ScrapeResult
+from specgauge.model.quantity import Dialect
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXT = "\n".join(page.read_text() for page in PAGES)
+SERVE = "\n".join(path.read_text() for path in (ROOT / "exporter/specgauge/serve").glob("*.py"))
+CODE = re.findall(r"`([^`\n]+)`", TEXT)
+QUOTED = {part for code in CODE for part in (code, *code.split(), *re.split(r"\W+", code))}
+BLOCKS = "\n".join(re.findall(r"^```.*?\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL))
+
+# Flags of other programs that the documentation may name.
+FOREIGN = {
+    "--disable-log-stats",  # vllm serve
+    "--show-hidden-metrics-for-version",  # vllm serve
+    "--speculative-config",  # vllm serve
+    "--network",  # docker run
+}  # fmt: skip
+
+
+def commands(
+    command: click.Command = cli, path: str = "specgauge"
+) -> Iterator[tuple[str, click.Command]]:
+    """Walk the command line; gives each command with how it is called."""
+    yield path, command
+    if isinstance(command, click.Group):
+        for name, one in command.commands.items():
+            yield from commands(one, f"{path} {name}")
+
+
+COMMANDS = dict(commands())
+FLAGS = {
+    flag
+    for command in COMMANDS.values()
+    for option in command.params
+    if isinstance(option, click.Option)
+    for flag in option.opts
+    if flag.startswith("--")
+}
+SERIES = {one.name for one in names.ALL}
+DERIVED_SERIES = {
+    f"{one.name}_{suffix}"
+    for one in names.ALL
+    if one.kind == "histogram"
+    for suffix in ("bucket", "sum", "count")
+}
+EVENTS = set(re.findall(r'log\.(?:info|warning|fault)\(\s*"(\w+)"', SERVE))
+EVENTS |= set(re.findall(r'"(target_\w+)"', SERVE)) & {"target_down", "target_silent"}
+ROUTES = set(re.findall(r'add_(?:get|post)\("(/[^"]*)"', SERVE))
+KEY_PATHS = {
+    ".".join(part for part in key.path if part != INDEX).replace("targets.", "targets[].")
+    for key in KEYS.values()
+    if key.path[-1] not in {ANY, INDEX} and not key.secret
+}
+
+WORDS: dict[str, Iterable[str]] = {
+    "series": SERIES,
+    "fields": FIELDS,
+    "scrape results": ScrapeResult,
+    "reasons": Reason,
+    "warnings": Warn,
+    "checks": Check,
+    "states": Speculation,
+    "methods": Method,
+    "dialects": Dialect,
+    "configuration keys": KEY_PATHS,
+    "log events": EVENTS,
+    "routes": ROUTES,
+}
+
+
+def missing(words: Iterable[str]) -> list[str]:
+    """Name the words that stand nowhere in the documentation as code."""
+    return sorted({str(word) for word in words} - QUOTED)
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_nothing_is_missing(kind: str) -> None:
+    """Whatever a user can meet is explained somewhere, marked as code."""
+    assert missing(WORDS[kind]) == []
+
+
+def test_no_command_is_missing() -> None:
+    """Every command stands in the documentation as it is called."""
+    ends = [path for path, one in COMMANDS.items() if not isinstance(one, click.Group)]
+    assert [path for path in ends if path not in TEXT] == []
+
+
+def test_no_flag_is_missing() -> None:
+    """Every flag of every command stands in the documentation."""
+    assert [flag for flag in sorted(FLAGS) if not re.search(rf"{flag}(?![\w-])", TEXT)] == []
+
+
+def test_no_exit_code_is_missing() -> None:
+    """One sentence lists every exit code."""
+    listed = re.search(r"^Exit codes of every command: .*$", TEXT, re.MULTILINE)
+    assert listed
+    assert re.findall(r"\d", listed[0]) == [str(int(code)) for code in ExitCode]
+
+
+def test_no_series_is_made_up() -> None:
+    """No series stands in the documentation that is not emitted."""
+    told = set(re.findall(r"\bspecgauge_[a-z0-9_]*[a-z0-9](?![a-z0-9_]*[*{…<.]\w?)", TEXT))
+    assert sorted(told - SERIES - DERIVED_SERIES) == []
+
+
+def test_no_flag_is_made_up() -> None:
+    """No flag stands in the documentation that neither we nor a program named here has."""
+    told = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", TEXT))
+    assert sorted(told - FLAGS - FOREIGN - {"--help", "--version"}) == []
+
+
+def test_no_command_is_made_up() -> None:
+    """No command stands in a line of code that there is not."""
+    tops = {path.split()[1] for path in COMMANDS if " " in path}
+    told = set(re.findall(r"^(?:\$ )?specgauge ([a-z][\w-]*)", BLOCKS, re.MULTILINE))
+    told |= set(re.findall(r"`specgauge ([a-z][\w-]*)", TEXT))
+    assert sorted(told - tops) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """A link to a file of ours leads to one, and its anchor to a heading."""
+    for target in re.findall(r"\]\(([^)#\s]*)(?:#[^)]*)?\)", page.read_text()):
+        if target and "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)]+)\)", page.read_text()):
+        if "://" not in target:
+            linked = page.parent / target if target else page
+            heads = re.findall(r"^#+ (.+)$", linked.read_text(), re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+            assert anchor in anchors, f"{page.name} links to {target}#{anchor}"
