@@ -134,7 +134,7 @@ def measure_answer_times(engines: str, seconds: int, scrapers: int = 20) -> list
         {"name": "live", "url": engines},
         {"name": "hanging", "url": f"{engines}/silent/metrics"},
     ]
-    rows = []
+    rows: list[Row] = []
     with ExitStack() as opened:
         file = opened.enter_context(NamedTemporaryFile("w", suffix=".yaml"))
         json.dump({"targets": targets}, file)  # JSON is YAML, too

@@ -3,8 +3,9 @@
 V0 (0.5.3 to 0.9.2) adds the sampler's running totals to its counters at each collection, every
 five seconds or more. If exactly one collection lies between two pages, the counters' growth is
 those totals: D drafted, A accepted at any position, E emitted with the recovered or bonus token.
-The efficiency gauge e = E / (D/K * (K+1)) then gives away K: with x = e*D/E, K = x/(1-x). Steps
-are S = D/K, and between two collections the accepted prefix is dE - dS of dD drafted tokens.
+The efficiency gauge e = E / (D/K * (K+1)) then gives away K: with x = e*D/E, K = x/(1-x); A must
+be the acceptance gauge's share of D. Steps are S = D/K, and between two collections the accepted
+prefix is dE - dS of dD drafted tokens.
 """
 
 from collections import defaultdict
@@ -18,6 +19,7 @@ _TOLERANCE = 1e-6
 _DRAFTED: Measure = (Quantity.DRAFT_TOKENS, Kind.COUNTER, "")
 _ACCEPTED: Measure = (Quantity.ACCEPTED_TOKENS, Kind.COUNTER, "")
 _EMITTED: Measure = (Quantity.EMITTED_TOKENS, Kind.COUNTER, "")
+_COUNTED = (_DRAFTED, _ACCEPTED, _EMITTED)
 _STEPS: Measure = (Quantity.STEP_LATENCY, Kind.COUNT, "")
 _OUTPUTS: Measure = (Quantity.GENERATION_TOKENS, Kind.COUNTER, "")
 _FINISHED_TOKENS: Measure = (Quantity.REQUEST_GENERATION, Kind.SUM, "")
@@ -102,8 +104,8 @@ class _Seen:
                 measure = series.cell.measure
                 self._cells[measure].add(series.cell)
                 self._values[measure] += page.values[series]
-        gauges = page.layout.gauges.get((model, Quantity.EFFICIENCY_GAUGE), ())
-        self.efficiency = next((page.values[s] for s in gauges if s in page.values), None)
+        self.efficiency = _gauge(page, model, Quantity.EFFICIENCY_GAUGE)
+        self.acceptance = _gauge(page, model, Quantity.ACCEPTANCE_GAUGE)
         self.credited = page.layout.v0_cells[model]
 
     def cells(self, measure: Measure) -> Collection[Cell]:
@@ -113,12 +115,35 @@ class _Seen:
         return self._values.get(measure, 0.0)
 
 
+def _gauge(page: Page, model: str, quantity: Quantity) -> float | None:
+    shown = [page.values.get(series) for series in page.layout.gauges.get((model, quantity), ())]
+    return shown[0] if shown else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Raw:
+    """What V0's own counters grew by."""
+
+    drafted: float
+    accepted: float
+    emitted: float
+
+    def read(self, seen: _Seen) -> Lifetime | None:
+        """Read it as one collection's totals, if both gauges and the steps taken allow that."""
+        found = lifetime(self.drafted, self.emitted, seen.efficiency)
+        if found is None or found.steps > seen.value(_STEPS):
+            return None
+        shown = self.accepted if seen.acceptance is None else seen.acceptance * self.drafted
+        return found if abs(shown - self.accepted) <= _TOLERANCE * self.drafted else None
+
+
 def _opening(seen: _Seen) -> V0Memory:
     """Judge the reference page: before the first collection all is zero, after one it is known."""
     if not seen.cells(_EMITTED):
         return _NOTHING
-    found = lifetime(seen.value(_DRAFTED), seen.value(_EMITTED), seen.efficiency)
-    if found is None or found.steps > seen.value(_STEPS):
+    drafted, accepted, emitted = map(seen.value, _COUNTED)
+    found = _Raw(drafted=drafted, accepted=accepted, emitted=emitted).read(seen)
+    if found is None:
         return V0Memory()
     # The steps from that collection to this page came before our own count of them began.
     return _remember(found, latency_steps=found.steps - seen.value(_STEPS))
@@ -144,18 +169,17 @@ def _remember(found: Lifetime, latency_steps: float) -> V0Memory:
     )
 
 
-def _take_raw(totals: dict[Cell, float], seen: _Seen) -> tuple[float, float]:
-    """Take V0's own growth of drafted and emitted tokens out of the canonical totals."""
-    drafted, _, emitted = (
-        sum(totals.pop(cell, 0.0) for cell in seen.cells(measure))
-        for measure in (_DRAFTED, _ACCEPTED, _EMITTED)
+def _take_raw(totals: dict[Cell, float], seen: _Seen) -> _Raw:
+    """Take the growth of V0's own counters out of the canonical totals."""
+    drafted, accepted, emitted = (
+        sum(totals.pop(cell, 0.0) for cell in seen.cells(measure)) for measure in _COUNTED
     )
-    return drafted, emitted
+    return _Raw(drafted=drafted, accepted=accepted, emitted=emitted)
 
 
 def _credit(
     before: V0Memory,
-    raw: tuple[float, float],
+    raw: _Raw,
     seen: _Seen,
     totals: dict[Cell, float],
     earlier: float,
@@ -170,19 +194,19 @@ def _credit(
     for cell in seen.cells(_FINISHED_TOKENS):
         delivered = cells[Quantity.GENERATION_TOKENS]
         totals[delivered] = totals.get(delivered, 0.0) + totals.get(cell, 0.0)
-    if raw[0] <= 0.0 and raw[1] <= 0.0:
+    if raw.drafted <= 0.0 and raw.emitted <= 0.0:
         return before
-    found = lifetime(*raw, seen.efficiency)
-    if found is None or found.steps > seen.value(_STEPS):
+    found = raw.read(seen)
+    if found is None:
         totals[cells[Quantity.V0_LOST]] = 1.0
         return replace(before, gap=True)
     anchored = _remember(found, latency_steps=earlier)
     if before.drafted is None or before.emitted is None or before.steps is None:
         totals[cells[Quantity.V0_LOST]] = 1.0
         return anchored
-    steps = found.steps - before.steps
+    steps, drafted = found.steps - before.steps, found.drafted - before.drafted
     accepted = found.emitted - before.emitted - steps
-    if before.k not in (None, found.k) or found.drafted < before.drafted or accepted < 0.0:
+    if before.k not in (None, found.k) or drafted < 0.0 or not 0.0 <= accepted <= drafted:
         totals[cells[Quantity.V0_LOST]] = 1.0  # one of the two was misread; begin again
         return V0Memory()
     taken = sum(totals.get(cell, 0.0) for cell in seen.cells(_STEPS))
@@ -190,7 +214,7 @@ def _credit(
         totals[cells[Quantity.V0_LOST]] = 1.0
         return replace(before, gap=True)
     totals[cells[Quantity.DRAFTS]] = steps
-    totals[cells[Quantity.DRAFT_TOKENS]] = found.drafted - before.drafted
+    totals[cells[Quantity.DRAFT_TOKENS]] = drafted
     totals[cells[Quantity.ACCEPTED_TOKENS]] = accepted
     totals[cells[Quantity.V0_LOST if before.gap else Quantity.V0_RECOVERED]] = 1.0
     return anchored
