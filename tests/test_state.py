@@ -6,6 +6,7 @@ import pytest
 from tests.recorded import measure, measure_life, only
 from tests.written import Engine, write_page
 
+from specgauge.derive.inspection import model
 from specgauge.model.derived import Hints, Speculation
 
 BASE = Engine(drafts=10, drafted=30, accepted=20, positions=(10, 6, 4), tokens=50, steps=20)
@@ -63,6 +64,23 @@ def test_lookup_methods_find_nothing(method: str) -> None:
     pages = [write_page(BASE), write_page(MORE)]
     found = only(measure(pages, hints=Hints(method=method)))
     assert (found.speculation, found.speculation_reason) == (Speculation.INACTIVE, "no_match")
+
+
+METHODS = {
+    "draft_model": "k_zero_at_load",
+    "eagle3": "k_zero_at_load",
+    "deepseek_mtp": "k_zero_at_load",
+    "custom_class": "unknown",
+}
+
+
+@pytest.mark.parametrize(("method", "why"), METHODS.items())
+def test_methods_that_always_draft_were_told_not_to(method: str, why: str) -> None:
+    """A method that drafts at every step is silent only where K is scheduled to be 0."""
+    pages = [write_page(BASE), write_page(MORE)]
+    found = only(measure(pages, hints=Hints(method=method)))
+    assert found.speculation_reason == why
+    assert model(found)["speculation_reason"] == why
 
 
 def test_tokens_that_are_at_fault_are_not_asked() -> None:

@@ -18,6 +18,9 @@ _TOO_LARGE = 1e300  # sums of such numbers leave the floats
 _SPARE_KEYS = 10_000
 _MAX_NUMBERS = 5_000
 
+MAX_LINES = 250_000
+"""A page of more lines is refused unread: ten times the largest server's, seconds of work."""
+
 NOT_FINITE = "not_finite"
 NEGATIVE = "negative_value"
 DUPLICATE = "duplicate_series"
@@ -60,6 +63,8 @@ class Reader:
                 )
             notes = (NO_FINAL_NEWLINE,)
             text += "\n"
+        if text.count("\n") > MAX_LINES:
+            raise SourceError(ScrapeResult.TOO_LARGE, f"the page has more than {MAX_LINES:,} lines")
         lines = text.split("\n")
         lines.pop()
         met: dict[str, Series | Unread] = {}
