@@ -87,13 +87,13 @@ async def look(sources: tuple[str, ...], window: float | None) -> Look:
     try:
         if len(sources) == 1 and _is_url(sources[0]):
             scraper = _scraper(sources[0])
-            loop = asyncio.get_running_loop()
-            pages = [await _fetched(reader, scraper, sources[0])]
-            began = loop.time()
+            page, began = await _fetched(reader, scraper, sources[0])
+            pages = [page]
             if window is not None:
                 await _wait(window)
-                pages.append(await _fetched(reader, scraper, sources[0]))
-                window = loop.time() - began
+                page, ended = await _fetched(reader, scraper, sources[0])
+                pages.append(page)
+                window = ended - began
             version = await _version(scraper)
             return Look(pages=tuple(pages), seconds=window, version=version)
         taken = [await _read(reader, source) for source in sources]
@@ -127,11 +127,12 @@ def _scraper(url: str) -> Scraper:
         raise UsageError(str(problem)) from problem
 
 
-async def _fetched(reader: Reader, scraper: Scraper, url: str) -> Page:
-    """Fetch one page; a refusal names the URL, which it shows without credentials."""
+async def _fetched(reader: Reader, scraper: Scraper, url: str) -> tuple[Page, float]:
+    """Fetch one page and note when it came; a refusal names the URL, without credentials."""
     body = await scraper.fetch()
+    at = asyncio.get_running_loop().time()  # a busy server writes the page just before it sends it
     try:
-        return reader.read(body.data, complete=body.complete)
+        return reader.read(body.data, complete=body.complete), at
     except SourceError as problem:
         shown = re.sub("//[^/]*@", "//", url)
         raise SourceError(problem.result, f"{shown}: {problem.detail}") from problem
@@ -148,7 +149,7 @@ async def _read(reader: Reader, source: str) -> Page:
     if _is_url(source):
         scraper = _scraper(source)
         try:
-            return await _fetched(reader, scraper, source)
+            return (await _fetched(reader, scraper, source))[0]
         finally:
             await scraper.close()
     try:

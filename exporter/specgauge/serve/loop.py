@@ -71,11 +71,11 @@ class TargetLoop:
 
     async def _scrape(self, scraper: Scraper) -> None:
         """Scrape once; whatever happens the loop goes on."""
-        began, began_wall = self.pace.now(), self.pace.steady()
+        began_wall = self.pace.steady()
         try:
             body = await scraper.fetch()
-            ended = self.pace.now()
-            at = Moment(time=(began + ended) / 2, unix=self.pace.unix())
+            # A busy server writes the page just before it sends it, so its end is its time.
+            at = Moment(time=self.pace.now(), unix=self.pace.unix())
             read = partial(
                 self.tracker.page,
                 body.data,
