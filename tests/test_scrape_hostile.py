@@ -291,4 +291,4 @@ async def test_loop_goes_on() -> None:
             await scraper.fetch()
         ticking.cancel()
     assert caught.value.result is ScrapeResult.TIMEOUT
-    assert ticks > 20
+    assert ticks > 5  # a loop that is held up gets none until the deadline
