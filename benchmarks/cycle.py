@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import statistics
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
@@ -18,6 +19,7 @@ from specgauge.model.settings import TargetSettings
 from specgauge.model.view import View
 from specgauge.serve.collector import ViewCollector
 from specgauge.serve.exposition import Oven
+from specgauge.serve.log import Log
 from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
 from specgauge.serve.tracker import Moment, Tracker
 from specgauge.serve.web import Site, WebServer
@@ -191,7 +193,7 @@ async def _measure_serving(kitchen: Kitchen, cycle: Cycle, turns: int) -> list[R
         token=lambda: None,
         running=lambda: True,
     )
-    server = WebServer(site, host="127.0.0.1", port=0)
+    server = WebServer(site, host="127.0.0.1", port=0, log=Log(sys.stderr))
     await server.start()
     client = Client(server.url)
 

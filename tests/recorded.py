@@ -47,7 +47,7 @@ class Watched:
         self.reader = Reader()
         self.page: Page = self.reader.read(first)
         self.ledger: Ledger = open_ledger(self.page, time)
-        self.start = snapshot(self.ledger)
+        self.start, self.doubts = snapshot(self.ledger), self.ledger.doubts
         self.since = time
 
     def see(self, page: bytes, time: float) -> Interval:
@@ -58,12 +58,13 @@ class Watched:
 
     def mark(self) -> None:
         """Begin the window anew."""
-        self.start, self.since = snapshot(self.ledger), self.ledger.time
+        self.start, self.doubts = snapshot(self.ledger), self.ledger.doubts
+        self.since = self.ledger.time
 
     def derive(self, hints: Hints | None = None) -> dict[str, Derived]:
         """Derive every model's quantities over the window."""
         seconds = self.ledger.time - self.since
-        measured = windows(self.start, self.ledger, self.page, seconds)
+        measured = windows(self.start, self.ledger, self.page, seconds, self.doubts)
         return {name: summarise(window, hints or Hints()) for name, window in measured.items()}
 
 

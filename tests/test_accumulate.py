@@ -88,7 +88,7 @@ def test_sum_that_falls_is_no_restart() -> None:
     watched = watch(*pages)
     assert watched.ledger.restarts == {}
     assert total(watched) == 0.0
-    assert total(watched, Quantity.STEP_LATENCY) == 2.0
+    assert total(watched, Quantity.STEP_LATENCY) == 1.0
 
 
 def test_bucket_that_falls_is_a_restart() -> None:
@@ -289,6 +289,20 @@ def test_memory_of_vanished_series_is_bounded(monkeypatch: pytest.MonkeyPatch) -
     watched = watch(*pages)
     assert len(watched.ledger.last) < 20
     assert total(watched) == 49
+
+
+def test_totals_of_models_long_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that change all the time do not fill the totals; those that are there stay."""
+    monkeypatch.setattr(accumulate, "_SPARE", 10)
+    always = Engine(model="always", tokens=1.0)
+    pages = [
+        write_page(replace(always, tokens=float(i)), Engine(model=f"m{i}", tokens=1.0))
+        for i in range(50)
+    ]
+    watched = watch(*pages)
+    assert len(watched.ledger.totals) < 25
+    kept = {c.model: v for c, v in watched.ledger.totals.items() if c.model == "always"}
+    assert kept == {"always": 49.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

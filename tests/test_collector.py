@@ -233,3 +233,55 @@ def test_table_of_names() -> None:
         assert one.kind in {"counter", "gauge", "histogram"}
         assert one.help[-1] == "."
         assert not one.help.startswith(one.name)
+
+
+TOKENS = f"specgauge_generation_tokens_total{{{E}}}"
+
+
+def replaced(page: bytes, name: str, value: str) -> bytes:
+    """Put another value to every sample that begins so."""
+    pattern = re.compile(rf"^({re.escape(name)}.*) \S+$".encode(), re.MULTILINE)
+    return pattern.sub(rb"\1 " + value.encode(), page)
+
+
+def test_counter_never_known_is_left_out() -> None:
+    """What could not be read so far is not 0; once it can be, it counts from there."""
+    bad = [replaced(v1_page(n), "vllm:generation_tokens_total", "NaN") for n in (1000, 2000)]
+    assert TOKENS in emit(watched([v1_page(1000)]))
+    assert TOKENS not in emit(watched(bad))
+    assert emit(watched([*bad, v1_page(2000)]))[TOKENS] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        pytest.param("vllm:time_to_first_token_seconds_count", "NaN", id="count"),
+        pytest.param("vllm:time_to_first_token_seconds_sum", "NaN", id="sum"),
+        pytest.param('vllm:time_to_first_token_seconds_bucket{engine="0"', "NaN", id="buckets"),
+        pytest.param(
+            'vllm:time_to_first_token_seconds_bucket{engine="0",model_name="small",le="0.1"',
+            "99999",
+            id="not cumulative",
+        ),
+    ],
+)
+def test_histogram_in_doubt_is_left_out(name: str, value: str) -> None:
+    """A histogram with a part that is not known or contradicts the rest is none."""
+    after = replaced(v1_page(2000), name, value)
+    assert after != v1_page(2000)
+    found = emit(watched([v1_page(1000), after]))
+    assert not series_named(found, "time_to_first_token_seconds_(bucket|count|sum)")
+    assert series_named(found, "e2e_request_latency_seconds_(bucket|count|sum)")
+
+
+def test_histogram_without_a_sum_is_left_out() -> None:
+    """Neither is one of which a part was never there."""
+    pages = [
+        b"".join(
+            line
+            for line in v1_page(n).splitlines(keepends=True)
+            if not line.startswith(b"vllm:time_to_first_token_seconds_sum")
+        )
+        for n in (1000, 2000)
+    ]
+    assert not series_named(emit(watched(pages)), "time_to_first_token_seconds_(bucket|count|sum)")

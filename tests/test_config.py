@@ -379,6 +379,13 @@ def test_file_problems(tmp_path: Path, text: str, expected: str) -> None:
             "{url: 'http://a', auth: {headers: {authorization: hunter2}}}",
             ["targets[0].auth.headers: Authorization is a secret"],
         ),
+        *(
+            (
+                f"{{url: 'http://a', auth: {{headers: {{{name}: a}}}}}}",
+                [f'targets[0].auth.headers: "{name}" belongs to the request itself; remove it'],
+            )
+            for name in ("Host", "Content-Length", "transfer-encoding", "Connection", "Expect")
+        ),
         (
             "{url: 'http://a', auth: {headers: {X-A: a, x-a: b}}}",
             ['targets[0].auth.headers: "x-a" is there twice'],

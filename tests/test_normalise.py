@@ -2,7 +2,9 @@
 
 import pytest
 
+from specgauge.derive.accumulate import advance, open_ledger
 from specgauge.engines.normalise import Catalogue, Unread
+from specgauge.engines.reader import Reader
 from specgauge.engines.vllm import TABLE
 from specgauge.model.quantity import Kind, Quantity, Series
 
@@ -174,3 +176,25 @@ def test_forgetting_keeps_what_lives() -> None:
     assert isinstance(again, Series)
     assert isinstance(gone, Series)
     assert again.cell is gone.cell
+
+
+def test_very_many_words_are_told_apart_no_more() -> None:
+    """Of very many reasons or codes the rest are counted together, and none is lost."""
+
+    def page(count: int) -> bytes:
+        finished = (
+            f'vllm:request_success_total{{model_name="m",engine="0",finished_reason="r{i}"}} '
+            f"{count + i}\n"
+            for i in range(150)
+        )
+        answered = (f'http_requests_total{{status="s{i}"}} {count + i}\n' for i in range(150))
+        return "".join([*finished, *answered]).encode()
+
+    reader = Reader()
+    first = reader.read(page(0))
+    assert first.faults == {}
+    last, _ = advance(open_ledger(first, 0.0), reader.read(page(7)), 1.0)
+    for quantity in (Quantity.REQUESTS_FINISHED, Quantity.HTTP_REQUESTS):
+        grown = {c.measure[2]: v for c, v in last.totals.items() if c.measure[0] is quantity}
+        assert len(grown) == 101
+        assert (grown["other"], sum(grown.values())) == (50 * 7, 150 * 7)

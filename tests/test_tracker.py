@@ -219,3 +219,37 @@ def test_version_and_changed_settings() -> None:
     view = [see(tracked, v1_page(1000 + 25 * time), time) for time in range(1, 10)][-1]
     assert (view.window_seconds, total(view)) == (5, 9 * 25)
     assert "engines_missing" not in view.models["small"].warnings
+
+
+@pytest.mark.parametrize("fault", ["NaN", "twice"])
+def test_lasting_fault_does_not_blind_the_target(fault: str) -> None:
+    """A series that is bad on every page takes what is built on it, and nothing else."""
+
+    def bad(steps: int) -> bytes:
+        page = v1_page(steps)
+        name = b'vllm:prompt_tokens_total{engine="0",model_name="small"} '
+        before, _, rest = page.partition(name)
+        line, _, after = rest.partition(b"\n")
+        twice = line + b"\n" + name + b"9"
+        return before + name + (b"NaN" if fault == "NaN" else twice) + b"\n" + after
+
+    tracked = tracker(window=10)
+    for time in range(30):
+        view = see(tracked, bad(1000 + 25 * time), time)
+    assert view.window_seconds == 10
+    assert values(view)["drafts"] == 250
+    absent = view.models["small"].absent
+    assert absent["prompt_tokens_per_request"] in {"not_finite", "duplicate_series"}
+    for time in range(30, 45):
+        view = see(tracked, v1_page(1000 + 25 * time), time)
+    assert values(view)["prompt_tokens_per_request"] == 100
+
+
+def test_engines_long_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that change all the time do not fill the list of engines seen."""
+    monkeypatch.setattr("specgauge.serve.tracker._MOST_SEEN", 10)
+    tracked = tracker()
+    for time in range(50):
+        view = see(tracked, v1_page(25, model=f"m{time}"), time)
+        assert (f"m{time}", "0") in view.seen
+    assert len(view.seen) <= 11

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 
 import aiohttp
 import pytest
@@ -13,6 +14,7 @@ from tests.small_pages import v1_page
 
 from specgauge.errors import ConfigError
 from specgauge.model.settings import Settings, TargetSettings
+from specgauge.model.view import View
 from specgauge.serve.app import Sidecar
 from specgauge.serve.web import WebServer
 
@@ -260,7 +262,7 @@ async def test_url_can_be_opened(running: Running, host: str, shown: str) -> Non
     """The URL that is told can be opened on the same machine."""
     site = running.sidecar._server
     assert site is not None
-    server = WebServer(site._site, host=host, port=0)
+    server = WebServer(site._site, host=host, port=0, log=running.sidecar._log)
     try:
         await server.start()
     except OSError as problem:
@@ -279,5 +281,57 @@ async def test_port_in_use(running: Running) -> None:
     port = int(running.sidecar.url.rpartition(":")[2])
     site = running.sidecar._server
     assert site is not None
+    server = WebServer(site._site, host="127.0.0.1", port=port, log=running.sidecar._log)
     with pytest.raises(OSError, match="in use"):
-        await WebServer(site._site, host="127.0.0.1", port=port).start()
+        await server.start()
+
+
+MALFORMED = {
+    "no HTTP": b"\x16\x03\x01\x02\x00\x01\r\n\r\n",
+    "odd version": b"GET /metrics HTTP/x\r\n\r\n",
+    "unknown method": b"G@T / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "bad header": b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+    "bad length": b"POST /-/reload HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
+    "long line": b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("sent", MALFORMED.values(), ids=MALFORMED)
+async def test_malformed_request_is_nobodys_news(running: Running, sent: bytes) -> None:
+    """A request that is no HTTP is refused, and the log does not tell."""
+    host, port = running.sidecar.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(sent)
+    answered = await reader.read()
+    writer.close()
+    assert b" 400 " in answered.partition(b"\r\n")[0]
+    assert {line.split()[1] for line in running.events()} <= {
+        "listening",
+        "target_up",
+        "speculation",
+    }
+
+
+async def test_fault_of_a_handler_is_told_once(running: Running) -> None:
+    """A fault of our own is one line for each kind, however often it is met."""
+    site = running.sidecar._server
+    assert site is not None
+    faults = [KeyError("gone"), KeyError("gone"), ValueError("odd\nvalue")]
+
+    def view() -> View:
+        raise faults.pop(0)
+
+    log = running.sidecar._log
+    server = WebServer(replace(site._site, view=view), host="127.0.0.1", port=0, log=log)
+    await server.start()
+    try:
+        async with aiohttp.ClientSession(server.url) as client:
+            for _ in range(3):
+                async with client.get("/api/v1/status") as response:
+                    assert response.status == 500
+    finally:
+        await server.stop()
+    assert running.events("request_fault") == [
+        "warning request_fault error=\"KeyError: 'gone'\"",
+        'warning request_fault error="ValueError: odd\\nvalue"',
+    ]

@@ -1,5 +1,5 @@
 """`python -m specgauge` is the command line."""
 
-from specgauge.cli.main import entry
+from specgauge.cli.entry import entry
 
 entry()

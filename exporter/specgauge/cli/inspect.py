@@ -11,7 +11,10 @@ from typing import Any
 
 import click
 
+from specgauge.cli.settings import scrape_url
 from specgauge.cli.table import draw_models
+from specgauge.config.address import parse_address
+from specgauge.config.units import parse_duration
 from specgauge.derive.accumulate import advance, open_ledger, whole_life
 from specgauge.derive.inspection import document
 from specgauge.derive.summary import summarise
@@ -21,15 +24,38 @@ from specgauge.errors import SourceError, UsageError
 from specgauge.model.derived import Derived, Hints
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.quantity import Page
-from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
+from specgauge.serve.scrape import Endpoint, Scraper
 
 _MAX_BYTES = 64 << 20
+
+
+def _seconds(_: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    """Read a time in seconds, bare or as a duration."""
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = parse_duration(value)
+        except ValueError:
+            raise UsageError(f"--window {value}: no time; write 10 or 10s") from None
+    if not 0.0 < seconds < math.inf:
+        raise UsageError(f"--window {value}: the time between two pages must be above 0 and finite")
+    return seconds
+
+
 _TIMEOUT = 10.0
 
 
 @click.command(epilog="\b\nExample:\n  specgauge inspect --window 10 http://127.0.0.1:8000")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("--window", type=float, metavar="SECONDS", help="Time between the two pages.")
+@click.option(
+    "--window",
+    callback=_seconds,
+    metavar="SECONDS",
+    help="Time between the two pages, as 10 or 10s.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print specgauge.inspect/v1.")
 @click.option("--engines", type=click.IntRange(min=1), help="Engines that should be there.")
 @click.option("--method", help="Speculation method the server was started with.")
@@ -76,7 +102,7 @@ def derive(seen: Look, hints: Hints) -> list[Derived]:
     else:
         before = open_ledger(seen.pages[0], 0.0)
         after, _ = advance(before, last, seen.seconds)
-        found = windows(before.totals, after, last, seen.seconds)
+        found = windows(before.totals, after, last, seen.seconds, before.doubts)
     return [summarise(one, hints) for one in found.values()]
 
 
@@ -96,7 +122,7 @@ async def look(sources: tuple[str, ...], window: float | None) -> Look:
                 window = ended - began
             version = await _version(scraper)
             return Look(pages=tuple(pages), seconds=window, version=version)
-        taken = [await _read(reader, source) for source in sources]
+        taken = [_read(reader, source) for source in sources]
         return Look(pages=tuple(taken), seconds=window, version=None)
     finally:
         if scraper is not None:
@@ -104,14 +130,14 @@ async def look(sources: tuple[str, ...], window: float | None) -> Look:
 
 
 def _check(sources: tuple[str, ...], window: float | None) -> None:
-    if window is not None and not (math.isfinite(window) and window > 0):
-        raise UsageError(f"--window {window:g}: the time between two pages must be above 0")
     if window is None and len(sources) > 1:
         raise UsageError("two pages need --window SECONDS, the time between them")
     if window is not None and len(sources) == 1 and not _is_url(sources[0]):
         raise UsageError("--window needs two pages, BEFORE and AFTER, or one URL")
     if len(sources) > 2:  # noqa: PLR2004 - BEFORE and AFTER
         raise UsageError("give one page, or two with --window")
+    if len(sources) > 1 and any(_is_url(source) for source in sources):
+        raise UsageError("two pages come from files; give a URL once, it is scraped twice")
     if sources.count("-") > 1:
         raise UsageError("standard input can be only one of the two pages")
 
@@ -121,10 +147,13 @@ def _is_url(source: str) -> bool:
 
 
 def _scraper(url: str) -> Scraper:
+    """Make what fetches a URL, by the same rules as the sidecar's."""
     try:
-        return Scraper(Endpoint(url=metrics_url(url), timeout=_TIMEOUT, max_bytes=_MAX_BYTES))
+        page = scrape_url(parse_address(url))
     except ValueError as problem:
-        raise UsageError(str(problem)) from problem
+        shown = re.sub("//[^/]*@", "//", url)
+        raise UsageError(f"{shown}: {problem}") from problem
+    return Scraper(Endpoint(url=page, timeout=_TIMEOUT, max_bytes=_MAX_BYTES))
 
 
 async def _fetched(reader: Reader, scraper: Scraper, url: str) -> tuple[Page, float]:
@@ -144,17 +173,10 @@ async def _version(scraper: Scraper) -> str | None:
     return version if isinstance(version, str) else None
 
 
-async def _read(reader: Reader, source: str) -> Page:
-    """Read one page from wherever it is; a refusal names the source."""
-    if _is_url(source):
-        scraper = _scraper(source)
-        try:
-            return (await _fetched(reader, scraper, source))[0]
-        finally:
-            await scraper.close()
+def _read(reader: Reader, source: str) -> Page:
+    """Read one page from a file or standard input; a refusal names it."""
     try:
-        data = await asyncio.to_thread(_file, source)
-        return reader.read(data)
+        return reader.read(_file(source))
     except SourceError as problem:
         raise SourceError(problem.result, f"{source}: {problem.detail}") from problem
 
@@ -168,6 +190,8 @@ def _file(source: str) -> bytes:
                 data = file.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
+        if re.fullmatch(r"[\w.-]+:[0-9]{1,5}(/.*)?", source):
+            reason = f"{reason}; for a server write http://{source}"
         raise SourceError(ScrapeResult.UNREACHABLE, f"{reason}") from error
     if len(data) > _MAX_BYTES:
         raise SourceError(ScrapeResult.TOO_LARGE, "the page is larger than 64 MiB")

@@ -1,6 +1,5 @@
 """The `specgauge` command: picks a command and turns our errors into one line and an exit code."""
 
-import sys
 from collections.abc import Sequence
 
 import click
@@ -50,8 +49,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit:
         return ExitCode.OK  # so click and rich end where nobody reads the output, as with `head`
     return code if isinstance(code, int) else ExitCode.OK
-
-
-def entry() -> None:
-    """Leave with the exit code of the command line that the process was given."""
-    sys.exit(main())

@@ -1,6 +1,6 @@
 """From the configuration tree to the plain values that the sidecar takes."""
 
-from specgauge.config import Config, Target, control_token, request_headers
+from specgauge.config import Address, Config, Target, control_token, request_headers
 from specgauge.model.derived import Hints
 from specgauge.model.settings import Settings, TargetSettings
 
@@ -22,12 +22,10 @@ def settings_of(config: Config) -> Settings:
 
 
 def _target(target: Target) -> TargetSettings:
-    where = target.address
-    url = f"http+unix://{where.socket}:{_path(where.url)}" if where.socket else where.url
     tls = target.tls
     return TargetSettings(
         name=target.name,
-        url=url,
+        url=scrape_url(target.address),
         role=target.role,
         hints=Hints(method=target.method, engines=target.engines),
         headers=request_headers(target.auth),
@@ -36,6 +34,11 @@ def _target(target: Target) -> TargetSettings:
         key_file=str(tls.key_file) if tls.key_file else None,
         server_name=tls.server_name,
     )
+
+
+def scrape_url(where: Address) -> str:
+    """Write an address as the URL that is fetched."""
+    return f"http+unix://{where.socket}:{_path(where.url)}" if where.socket else where.url
 
 
 def _path(url: str) -> str:

@@ -159,6 +159,12 @@ def _path(value: object) -> Path | None:
     return Path(path)
 
 
+_FRAMING = frozenset(
+    {"accept-encoding", "connection", "content-length", "expect", "host", "te", "trailer"}
+    | {"transfer-encoding", "upgrade"}
+)
+
+
 def _headers(value: object) -> object:
     if not isinstance(value, dict):
         return value  # pydantic says what it wants instead
@@ -168,6 +174,8 @@ def _headers(value: object) -> object:
             raise ValueError(f"{quote(name)} is not the name of a header")
         if name.lower() == "authorization":
             raise ValueError("Authorization is a secret; use bearer_file or basic_file")
+        if name.lower() in _FRAMING:
+            raise ValueError(f"{quote(name)} belongs to the request itself; remove it")
         if name.lower() in seen:
             raise ValueError(f"{quote(name)} is there twice; case makes no difference")
         if not (isinstance(content, str) and _HEADER_VALUE.fullmatch(content)):

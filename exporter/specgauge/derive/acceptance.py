@@ -104,9 +104,9 @@ def method_of(window: ModelWindow) -> Method:
 
 def acceptance(window: ModelWindow) -> dict[str, Value | Absent]:
     """Derive every field of acceptance of one model."""
-    refusal = _refusal(window)
-    if refusal:
-        found: dict[str, Value | Absent] = dict.fromkeys(ACCEPTANCE_FIELDS, Absent(reason=refusal))
+    refused = refusal(window)
+    if refused:
+        found: dict[str, Value | Absent] = dict.fromkeys(ACCEPTANCE_FIELDS, Absent(reason=refused))
         gauge = window.gauges.get(Quantity.ACCEPTANCE_GAUGE)
         if gauge is not None and method_of(window) is Method.V0_LIFETIME:
             found["acceptance_ratio"] = gauge if gauge <= 1.0 else Absent(reason=Reason.ABOVE_ONE)
@@ -114,7 +114,7 @@ def acceptance(window: ModelWindow) -> dict[str, Value | Absent]:
     counted, k = counts(window), positions(window)
     survived = _positions(window, counted)
     return {
-        "num_speculative_tokens": k or Absent(reason=Reason.NOT_EXPOSED),
+        "num_speculative_tokens": _shown_positions(window, k),
         "acceptance_ratio": ratio(counted),
         "acceptance_length": length(counted),
         "draft_length": _over_drafts(counted),
@@ -127,11 +127,17 @@ def acceptance(window: ModelWindow) -> dict[str, Value | Absent]:
     }
 
 
+def _shown_positions(window: ModelWindow, k: int) -> int | Absent:
+    """Give K, unless a position was there before that is not now."""
+    vanished = window.faults.get(Quantity.ACCEPTED_PER_POSITION) == Reason.NOT_EXPOSED
+    return Absent(reason=Reason.NOT_EXPOSED) if vanished or not k else k
+
+
 def counts(window: ModelWindow) -> Counts:
     """Count one model's drafts, drafted and accepted tokens."""
-    refusal = _refusal(window)
-    if refusal:
-        unknown = Absent(reason=refusal)
+    refused = refusal(window)
+    if refused:
+        unknown = Absent(reason=refused)
         return Counts(drafts=unknown, drafted=unknown, accepted=unknown)
     return Counts(
         drafts=_count(window, Quantity.DRAFTS),
@@ -169,7 +175,7 @@ def length(counted: Counts) -> float | Absent:
     return 1.0 + accepted / drafts
 
 
-def _refusal(window: ModelWindow) -> Reason | None:
+def refusal(window: ModelWindow) -> Reason | None:
     """Say why nothing at all can be said about acceptance, if so."""
     if is_diffusion(window):
         return Reason.NOT_SPECULATIVE

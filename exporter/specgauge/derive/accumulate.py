@@ -6,10 +6,12 @@ Totals never fall. Time is an argument; nothing here looks at a clock.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from specgauge.derive.v0 import recover_collections
+from specgauge.model.derived import Reason
 from specgauge.model.ledger import EngineKey, Interval, Ledger
-from specgauge.model.quantity import Cell, Group, Kind, Page, Quantity, Series
+from specgauge.model.quantity import ADDS_UP, Cell, Group, Kind, Page, Quantity, Series
 
 _MANY = 4
 _SPARE = 10_000
@@ -21,9 +23,11 @@ def open_ledger(page: Page, time: float) -> Ledger:
     last: dict[Series, float] = dict(page.values)
     last.update(dict.fromkeys(page.faults, _UNKNOWN))
     totals = {series.cell: 0.0 for series in page.layout.counted}
-    started = Ledger(time=time, last=last, totals=totals)
+    started = Ledger(
+        time=time, last=last, totals=totals, layout=page.layout, doubts=_doubts(page, (), ())
+    )
     v0 = recover_collections(started, page, None)
-    return Ledger(time=time, last=last, totals={**totals, **v0.totals}, v0=v0.memory)
+    return replace(started, totals={**totals, **v0.totals}, v0=v0.memory)
 
 
 def whole_life(page: Page, time: float) -> Ledger:
@@ -39,8 +43,8 @@ def advance(ledger: Ledger, page: Page, time: float) -> tuple[Ledger, Interval]:
     appears counts from zero; one that returns is compared with its last value.
     """
     reset = _reset_groups(ledger.last, page)
-    deltas = _deltas(ledger.last, page, reset)
-    last = _remember(ledger.last, page, reset)
+    deltas, fallen = _deltas(ledger.last, page, reset)
+    last = _remember(ledger.last, page, reset, fallen)
     grown: dict[Cell, float] = defaultdict(float)
     for series, delta in deltas:
         grown[series.cell] += delta
@@ -50,11 +54,28 @@ def advance(ledger: Ledger, page: Page, time: float) -> tuple[Ledger, Interval]:
     restarts = _count_restarts(ledger.restarts, restarted)
     v0 = recover_collections(ledger, page, grown, restarted=restarted)
     grown = v0.totals
-    totals = dict(ledger.totals)
+    totals = _kept_totals(ledger.totals, page)
     for cell, growth in grown.items():
         totals[cell] = totals.get(cell, 0.0) + growth
-    interval = Interval(start=ledger.time, end=time, deltas=grown, reset=restarted)
-    after = Ledger(time=time, last=last, totals=totals, restarts=restarts, v0=v0.memory)
+    vanished = _vanished(ledger, page, restarted)
+    doubts = _doubts(page, fallen, vanished)
+    after = Ledger(
+        time=time,
+        last=last,
+        totals=totals,
+        restarts=restarts,
+        layout=page.layout,
+        vanished=vanished,
+        doubts=doubts,
+        v0=v0.memory,
+    )
+    interval = Interval(
+        start=ledger.time,
+        end=time,
+        deltas=grown,
+        reset=restarted,
+        doubts={**ledger.doubts, **doubts} if ledger.doubts or doubts else {},
+    )
     return after, interval
 
 
@@ -81,10 +102,11 @@ def _reset_groups(last: Mapping[Series, float], page: Page) -> frozenset[Group]:
 
 def _deltas(
     last: Mapping[Series, float], page: Page, reset: frozenset[Group]
-) -> list[tuple[Series, float]]:
-    """Give the growth of every series that adds up."""
+) -> tuple[list[tuple[Series, float]], list[Series]]:
+    """Give the growth of every series that adds up, and the sums that fell without a reset."""
     group = page.layout.group
     found: list[tuple[Series, float]] = []
+    fallen: list[Series] = []
     for series in page.layout.counted:
         value = page.values.get(series)
         if value is None:
@@ -93,10 +115,12 @@ def _deltas(
         if before is None or (reset and group[series] in reset):
             found.append((series, value))
         else:
-            # No growth where a sum falls (a clock was set back; totals do not follow it), nor
-            # where the series was there before but not to be trusted: NaN is below nothing.
+            # No growth where the series was there before but not to be trusted: NaN is below
+            # nothing. A sum that falls (a clock was set back) has none until it is back.
             found.append((series, value - before if value > before else 0.0))
-    return found
+            if value < before:
+                fallen.append(series)
+    return found, fallen
 
 
 def _of_process(start: Series, groups: Iterable[Group]) -> list[Group]:
@@ -105,8 +129,47 @@ def _of_process(start: Series, groups: Iterable[Group]) -> list[Group]:
     return [group for group in groups if own.issubset(group[2])]
 
 
+def _kept_totals(totals: Mapping[Cell, float], page: Page) -> dict[Cell, float]:
+    """Carry the totals on; of models long gone only while there are not very many of them."""
+    kept = dict(totals)
+    if len(kept) > _MANY * len(page.layout.counted) + _SPARE:
+        models = page.layout.engines
+        kept = {cell: total for cell, total in kept.items() if cell.model in models}
+    return kept
+
+
+def _vanished(ledger: Ledger, page: Page, restarted: frozenset[EngineKey]) -> frozenset[Cell]:
+    """Find what an engine that is still there showed before and does not show now."""
+    if page.layout is ledger.layout and not restarted:
+        return ledger.vanished
+    fed = {series.cell for series in page.layout.counted}
+    engines = page.layout.engines
+    found = {
+        series.cell
+        for series, before in ledger.last.items()
+        if before > 0.0
+        and series.kind in ADDS_UP
+        and series.quantity is not Quantity.OTHER
+        and series.cell not in fed
+        and series.cell.engine in engines.get(series.cell.model, ())
+        and (series.cell.model, series.cell.engine) not in restarted
+    }
+    return frozenset(found)
+
+
+def _doubts(page: Page, fallen: Iterable[Series], vanished: Iterable[Cell]) -> Mapping[Cell, str]:
+    """Say which totals a page did not bring up to date, and why."""
+    found: dict[Cell, str] = dict.fromkeys(vanished, Reason.NOT_EXPOSED)
+    found.update((series.cell, Reason.NEGATIVE_VALUE) for series in fallen)
+    found.update((s.cell, why) for s, why in page.faults.items() if s.kind in ADDS_UP)
+    return found
+
+
 def _remember(
-    last: Mapping[Series, float], page: Page, reset: frozenset[Group]
+    last: Mapping[Series, float],
+    page: Page,
+    reset: frozenset[Group],
+    fallen: Iterable[Series] = (),
 ) -> dict[Series, float]:
     """Carry the last values on; an engine that restarted has all its series at zero."""
     group = page.layout.group
@@ -118,6 +181,7 @@ def _remember(
             if series.kind is not Kind.CREATED and _belongs(series, group, reset):
                 kept[series] = 0.0
     kept.update(page.values)
+    kept.update((series, last[series]) for series in fallen)
     for series in page.faults:
         kept.setdefault(series, _UNKNOWN)
     return kept

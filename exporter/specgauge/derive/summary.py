@@ -1,7 +1,7 @@
 """One model's window in, everything that can be said of it out, with what cannot and why."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from specgauge.derive.acceptance import (
     FULL_DRAFTS,
@@ -13,6 +13,7 @@ from specgauge.derive.acceptance import (
     method_of,
     positions,
     ratio,
+    refusal,
     speculates,
 )
 from specgauge.derive.identities import violations
@@ -31,7 +32,7 @@ from specgauge.model.derived import (
     Warn,
 )
 from specgauge.model.ledger import ModelWindow
-from specgauge.model.quantity import Dialect, Kind, Measure, Quantity
+from specgauge.model.quantity import Dialect, Kind, Quantity
 
 LOW_SAMPLE_DRAFTS = 100
 """Below so many drafts an acceptance is a guess."""
@@ -69,14 +70,13 @@ def _finite(value: Value | Absent) -> Value | Absent:
 
 
 def _per_engine(window: ModelWindow, counted: Counts) -> tuple[EngineAcceptance, ...]:
-    """Give each engine its own acceptance, under the same refusals as its model's."""
+    """Give each engine its own acceptance; a doubt about a sibling is none about it."""
     found = []
     for engine in window.engines:
-        sums = window.by_engine.get(engine, {})
         own = Counts(
-            drafts=_own(sums, Quantity.DRAFTS, counted.drafts),
-            drafted=_own(sums, Quantity.DRAFT_TOKENS, counted.drafted),
-            accepted=_own(sums, Quantity.ACCEPTED_TOKENS, counted.accepted),
+            drafts=_own(window, engine, Quantity.DRAFTS, counted.drafts),
+            drafted=_own(window, engine, Quantity.DRAFT_TOKENS, counted.drafted),
+            accepted=_own(window, engine, Quantity.ACCEPTED_TOKENS, counted.accepted),
         )
         found.append(
             EngineAcceptance(
@@ -88,11 +88,14 @@ def _per_engine(window: ModelWindow, counted: Counts) -> tuple[EngineAcceptance,
     return tuple(found)
 
 
-def _own(sums: Mapping[Measure, float], quantity: Quantity, of_model: Count) -> Count:
-    """Give one engine's count where its model's is known."""
-    if isinstance(of_model, Absent):
+def _own(window: ModelWindow, engine: str, quantity: Quantity, of_model: Count) -> Count:
+    """Give one engine's count, under the refusals that hold for its whole model."""
+    fault = window.engine_faults.get((engine, quantity))
+    if fault:
+        return Absent(reason=fault)
+    if isinstance(of_model, Absent) and (refusal(window) or quantity not in window.faults):
         return of_model
-    total = sums.get((quantity, Kind.COUNTER, ""))
+    total = window.by_engine.get(engine, {}).get((quantity, Kind.COUNTER, ""))
     return Absent(reason=Reason.NOT_EXPOSED) if total is None else total
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 
+from specgauge.model.derived import Reason
 from specgauge.model.ledger import Interval, Ledger, ModelWindow
 from specgauge.model.quantity import Cell, Kind, Layout, Measure, Page, Quantity
 
@@ -25,12 +26,18 @@ def snapshot(ledger: Ledger) -> dict[Cell, float]:
 
 
 def windows(
-    start: Mapping[Cell, float], ledger: Ledger, page: Page, seconds: float | None
+    start: Mapping[Cell, float],
+    ledger: Ledger,
+    page: Page,
+    seconds: float | None,
+    doubts: Mapping[Cell, str] | None = None,
 ) -> dict[str, ModelWindow]:
     """Measure each model of the page over the window that began with the totals `start`.
 
-    `seconds` is None where `start` is empty and the totals are an engine's whole life.
+    `seconds` is None where `start` is empty and the totals are an engine's whole life. `doubts`
+    are those of the ledger at the start: what is in doubt at either end is not known.
     """
+    unsure = {**(doubts or {}), **ledger.doubts}
     totals: dict[str, dict[Measure, float]] = defaultdict(lambda: defaultdict(float))
     engines: dict[str, dict[str, dict[Measure, float]]] = defaultdict(lambda: defaultdict(dict))
     drafted: dict[str, float] = defaultdict(float)
@@ -51,7 +58,8 @@ def windows(
             sums=totals[model],
             by_engine={name: engines[model][name] for name in names},
             gauges=_gauges(page, model, page.layout),
-            faults=_faults(page, model),
+            faults=_faults(page, unsure, model),
+            engine_faults=_engine_faults(page.layout, unsure, model),
             lifetime_drafts=drafted[model] + lived.get(model, 0.0),
             notes=page.notes,
         )
@@ -74,7 +82,8 @@ def drafting(interval: Interval, page: Page) -> dict[str, ModelWindow]:
             sums=measured,
             by_engine={},
             gauges={},
-            faults=_faults(page, model),
+            faults=_faults(page, interval.doubts, model),
+            engine_faults={},
             lifetime_drafts=0.0,
         )
         for model, measured in sums.items()
@@ -95,21 +104,39 @@ def _gauges(page: Page, model: str, layout: Layout) -> dict[Quantity, float]:
     found: dict[Quantity, float] = {}
     for quantity in _SHOWN_GAUGES:
         by_engine: dict[str, float] = {}
-        for series in layout.gauges.get((model, quantity), ()):
-            value = page.values.get(series)
-            if value is not None:
-                engine = series.cell.engine
-                by_engine[engine] = max(value, by_engine.get(engine, value))
+        shown = layout.gauges.get((model, quantity), ())
+        if any(series in page.faults for series in shown):
+            continue  # the rest of them is another number
+        for series in shown:
+            value, engine = page.values[series], series.cell.engine
+            by_engine[engine] = max(value, by_engine.get(engine, value))
         if by_engine:
             total = sum(by_engine.values())
             found[quantity] = total / len(by_engine) if quantity in _MEAN_OVER_ENGINES else total
     return found
 
 
-def _faults(page: Page, model: str) -> dict[Quantity, str]:
-    """Say which quantities of a model the page leaves in doubt; a bucket leaves none."""
-    return {
-        series.quantity: reason
-        for series, reason in page.faults.items()
-        if series.cell.model == model and series.kind is not Kind.BUCKET
+def _faults(page: Page, doubts: Mapping[Cell, str], model: str) -> dict[Quantity, str]:
+    """Say which quantities of a model are in doubt; a bucket leaves none so."""
+    found = {q: why for (_, q), why in _engine_faults(page.layout, doubts, model).items()}
+    for series, why in page.faults.items():
+        if series.cell.model == model and series.kind is Kind.GAUGE:
+            found[series.quantity] = why
+    return found
+
+
+def _engine_faults(
+    layout: Layout, doubts: Mapping[Cell, str], model: str
+) -> dict[tuple[str, Quantity], str]:
+    """Say the same of each engine; what one of several does not show is in doubt too."""
+    found: dict[tuple[str, Quantity], str] = {
+        (engine, quantity): Reason.NOT_EXPOSED
+        for (name, engine), lacking in layout.incomplete.items()
+        if name == model
+        for quantity in lacking
     }
+    for cell, why in doubts.items():
+        quantity, kind, _ = cell.measure
+        if cell.model == model and kind is not Kind.BUCKET:
+            found[cell.engine, quantity] = why
+    return found

@@ -69,6 +69,7 @@ def describe(series: Sequence[Series], make_cell: MakeCell) -> Layout:
         exposed={model: frozenset(found) for model, found in exposed.items()},
         positions={model: frozenset(found) for model, found in positions.items()},
         mixed_buckets=_mixed_buckets(own),
+        incomplete={} if dialect is Dialect.VLLM_V1_RAY else _incomplete(own),
         v0_cells={
             model: {q: make_cell((q, Kind.COUNTER, ""), model, names[0]) for q in _V0_CREDITED}
             for model, names in engines.items()
@@ -118,6 +119,35 @@ def _engines(own: Iterable[Series]) -> dict[str, tuple[str, ...]]:
     return {
         model: tuple(sorted(engines - {""}, key=_natural)) or ("",)
         for model, engines in sorted(found.items())
+    }
+
+
+_TOGETHER = (
+    frozenset({Quantity.DRAFTS, Quantity.DRAFT_TOKENS, Quantity.ACCEPTED_TOKENS}),
+    frozenset({Quantity.GENERATION_TOKENS, Quantity.TTFT, Quantity.STEP_LATENCY}),
+)
+"""Quantities of which an engine shows all or none: of some, the others are not to be had."""
+
+
+def _incomplete(own: Iterable[Series]) -> dict[tuple[str, str], frozenset[Quantity]]:
+    """Say what an engine of several lacks that its siblings have; Ray makes series late."""
+    shown: dict[tuple[str, str], set[Quantity]] = defaultdict(set)
+    of_model: dict[str, set[Quantity]] = defaultdict(set)
+    for s in own:
+        shown[s.cell.model, s.cell.engine].add(s.quantity)
+        of_model[s.cell.model].add(s.quantity)
+    return {
+        engine: frozenset(lacking)
+        for engine, found in shown.items()
+        if engine[1]
+        and (
+            lacking := {
+                quantity
+                for group in _TOGETHER
+                if found & group
+                for quantity in (group & of_model[engine[0]]) - found
+            }
+        )
     }
 
 

@@ -21,6 +21,9 @@ _ENGINE = "engine"
 _NEUTRAL = re.compile(r"(python|process)_|http_(requests|request|response)_")
 _HISTOGRAM = {"_bucket": Kind.BUCKET, "_sum": Kind.SUM, "_count": Kind.COUNT}
 _ADDING_TYPES = frozenset({"counter", "histogram", "summary"})
+_MOST_WORDS = 100
+"""So many reasons or codes are told apart; no release has a tenth of them."""
+
 _POSITION = re.compile(r"[0-9]{1,4}")
 
 Origin = tuple[tuple[str, str], ...]
@@ -70,6 +73,7 @@ class Catalogue:
     def __init__(self) -> None:
         self._series: dict[tuple[object, ...], Series] = {}
         self._cells: dict[tuple[object, ...], Cell] = {}
+        self._words: dict[Quantity, set[str]] = {}
 
     def identify(
         self, name: str, labels: Mapping[str, str], family_type: str | None
@@ -106,7 +110,7 @@ class Catalogue:
 
     def _outside(self, name: str, labels: Mapping[str, str]) -> Series | Unread:
         if name == "http_requests_total":
-            code = labels.get("status", labels.get("code", ""))
+            code = self._word(Quantity.HTTP_REQUESTS, labels.get("status", labels.get("code", "")))
             return self._server_wide((Quantity.HTTP_REQUESTS, Kind.COUNTER, code), name, labels)
         if name == "process_start_time_seconds":
             return self._server_wide((Quantity.PROCESS_START, Kind.CREATED, ""), name, labels)
@@ -129,13 +133,23 @@ class Catalogue:
                 return Unread.ENGINE
             part = position
         elif entry.part:
-            consumed = frozenset({entry.part})
-            part = labels.get(entry.part, "")
+            word = labels.get(entry.part, "")
+            part = self._word(entry.quantity, word)
+            # What is taken as another word keeps its own: two of those are no duplicates.
+            consumed = frozenset({entry.part}) if part == word else frozenset()
         elif entry.quantity is Quantity.DIFFUSION:
             part = name
         measure = entry.quantity, kind, part
         cell, origin = self._place(measure, labels, consumed)
         return self._make(cell, name, origin, rank=meaning.rank)
+
+    def _word(self, quantity: Quantity, word: str) -> str:
+        """Take a label's value as it is, but of very many different ones the rest as one."""
+        words = self._words.setdefault(quantity, set())
+        if word in words or len(words) < _MOST_WORDS:
+            words.add(word)
+            return word
+        return "other"
 
     def _other(self, kind: Kind, rest: str, name: str, labels: Mapping[str, str]) -> Series:
         cell, origin = self._place((Quantity.OTHER, kind, rest), labels)

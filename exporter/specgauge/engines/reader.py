@@ -21,6 +21,9 @@ _MAX_NUMBERS = 5_000
 MAX_LINES = 250_000
 """A page of more lines is refused unread: ten times the largest server's, seconds of work."""
 
+MAX_SERIES = 60_000
+"""More series of engines than this are no server's: labels must have gone wild."""
+
 NOT_FINITE = "not_finite"
 NEGATIVE = "negative_value"
 DUPLICATE = "duplicate_series"
@@ -87,6 +90,10 @@ class Reader:
     ) -> Page:
         """Read the lines of a whole page; the keys that were new are left in `met`."""
         series, read, unread = self._samples(lines, met)
+        if len(series) > MAX_SERIES:
+            raise SourceError(
+                ScrapeResult.TOO_LARGE, f"an engine's page has more than {MAX_SERIES:,} series"
+            )
         values = dict(zip(series, read, strict=True))
         comments = [line for line in lines if line[:1] == "#"]
         layout, needs_end = self._layout, self._needs_end

@@ -32,24 +32,30 @@ class Ledger:
 
     `last` holds the value last seen of every series, also of those that have vanished: NaN where
     the series was there but could not be trusted. `totals` only ever grow, whatever the engine's
-    own counters do. `time` is in seconds on the caller's clock.
+    own counters do. `time` is in seconds on the caller's clock. `doubts` names the totals that
+    the last page did not bring up to date, with the reason: among them those of `vanished`
+    cells, which the engine showed before and does not show now.
     """
 
     time: float
     last: Mapping[Series, float] = field(default_factory=dict)
     totals: Mapping[Cell, float] = field(default_factory=dict)
     restarts: Mapping[EngineKey, int] = field(default_factory=dict)
+    layout: Layout | None = None
+    vanished: frozenset[Cell] = frozenset()
+    doubts: Mapping[Cell, str] = field(default_factory=dict)
     v0: Mapping[str, V0Memory] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """What lies between two pages: seconds, the growth of each cell, the engines that reset."""
+    """What lies between two pages: the growth of each cell, and where that is in doubt."""
 
     start: float
     end: float
     deltas: Mapping[Cell, float]
     reset: frozenset[EngineKey] = frozenset()
+    doubts: Mapping[Cell, str] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
@@ -62,8 +68,8 @@ class ModelWindow:
     """The growth of one model's measures over a window, by engine and in all.
 
     `seconds` is None where there is no window: then the sums are totals since the engine
-    started. `faults` names quantities that the last page made unusable, with the reason;
-    `gauges` are the last page's.
+    started. `faults` names quantities that are in doubt at either end, with the reason,
+    `engine_faults` the same for an engine; `gauges` are the last page's.
     """
 
     model: str
@@ -74,6 +80,7 @@ class ModelWindow:
     by_engine: Mapping[str, Mapping[Measure, float]]
     gauges: Mapping[Quantity, float]
     faults: Mapping[Quantity, str]
+    engine_faults: Mapping[tuple[str, Quantity], str]
     lifetime_drafts: float
     notes: tuple[str, ...] = ()
 

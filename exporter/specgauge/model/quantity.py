@@ -137,6 +137,7 @@ class Layout:
     exposed: Mapping[str, frozenset[Quantity]]
     positions: Mapping[str, frozenset[int]]
     mixed_buckets: frozenset[str]
+    incomplete: Mapping[tuple[str, str], frozenset[Quantity]]
     v0_cells: Mapping[str, Mapping[Quantity, Cell]]
 
 

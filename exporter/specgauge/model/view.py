@@ -13,7 +13,8 @@ from specgauge.model.quantity import Cell, Dialect
 class TargetView:
     """One target: its totals always, its gauges (`models`) only while it answers.
 
-    Times are Unix seconds. `silenced` names models whose draft counters are no speculation.
+    Times are Unix seconds. `silenced` names models whose draft counters are no speculation,
+    `doubts` the totals that the last page did not bring up to date.
     """
 
     name: str
@@ -35,6 +36,7 @@ class TargetView:
     scrapes: Mapping[ScrapeResult, int] = field(default_factory=dict)
     violations: Mapping[tuple[str, Check], int] = field(default_factory=dict)
     silenced: frozenset[str] = frozenset()
+    doubts: Mapping[Cell, str] = field(default_factory=dict)
 
     @property
     def up(self) -> bool:

@@ -61,7 +61,7 @@ class Sidecar:
             token=lambda: self._settings.token,
             running=lambda: all(not task.done() for _, task in self._loops.values()),
         )
-        server = WebServer(site, host=self._settings.host, port=self._settings.port)
+        server = WebServer(site, host=self._settings.host, port=self._settings.port, log=self._log)
         await server.start()
         self._server = server
         self._log.info("listening", url=server.url, targets=len(self._settings.targets))

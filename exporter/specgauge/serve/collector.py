@@ -3,6 +3,7 @@
 import platform
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -91,6 +92,8 @@ def _counters(families: _Families, target: TargetView, *, positions: bool) -> No
         name = names.COUNTERS.get((quantity, kind))
         if name is None or (quantity in _DRAFT_COUNTERS and cell.model in target.silenced):
             continue
+        if not total and cell in target.doubts:
+            continue  # never known so far, which is not 0
         labels: tuple[str, ...] = (target.name, cell.model, cell.engine or _DEFAULT_ENGINE)
         if quantity is Quantity.ACCEPTED_PER_POSITION and not positions:
             continue
@@ -154,7 +157,10 @@ def _about(families: _Families, target: TargetView) -> None:
 def _histogram(
     quantity: Quantity, name: SeriesName, targets: Iterable[TargetView]
 ) -> Iterator[Metric]:
-    """Sum one histogram over the engines of each model, at the bounds that they share."""
+    """Sum one histogram over the engines of each model, at the bounds that they share.
+
+    A model's is left out while a part of it is in doubt, and where its buckets contradict it.
+    """
     family = HistogramMetricFamily(name.name, name.help, labels=name.labels)
     for target in targets:
         ladders: dict[str, dict[str, dict[float, float]]] = defaultdict(lambda: defaultdict(dict))
@@ -170,9 +176,12 @@ def _histogram(
                 sums[cell.model] += total
             else:
                 counts[cell.model][cell.engine] = total
+        doubted = {c.model for c in target.doubts if c.measure[0] is quantity}
         for model, by_engine in counts.items():
             buckets = _shared(ladders[model], by_engine)
-            family.add_metric([target.name, model], buckets=buckets, sum_value=sums[model])
+            whole = model in sums and model not in doubted and _rises(buckets)
+            if whole:
+                family.add_metric([target.name, model], buckets=buckets, sum_value=sums[model])
     if family.samples:
         yield family
 
@@ -185,6 +194,11 @@ def _shared(
     finite = sorted(bounds - {_INFINITY})
     shared = [(_bound(bound), sum(ladders[engine][bound] for engine in counts)) for bound in finite]
     return [*shared, ("+Inf", sum(counts.values()))]
+
+
+def _rises(buckets: list[tuple[str, float]]) -> bool:
+    """Tell whether cumulative counts are that."""
+    return all(below <= above for (_, below), (_, above) in pairwise(buckets))
 
 
 def _bound(bound: float) -> str:

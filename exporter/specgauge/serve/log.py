@@ -6,6 +6,8 @@ import sys
 from datetime import UTC, datetime
 from typing import TextIO
 
+from aiohttp.http_exceptions import HttpProcessingError
+
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/+@%[]")
 
 
@@ -24,6 +26,35 @@ class _Formatter(logging.Formatter):
 def _value(value: object) -> str:
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return text if text and set(text) <= _PLAIN else json.dumps(text, ensure_ascii=False)
+
+
+class RequestFaults(logging.Handler):
+    """Takes aiohttp's own records: a request that is no HTTP is nobody's news, a fault of ours is.
+
+    Each kind of fault is told once, in one line.
+    """
+
+    def __init__(self, log: "Log") -> None:
+        super().__init__(logging.ERROR)
+        self._log = log
+        self._told: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass a fault of a handler of ours on."""
+        error = record.exc_info[1] if record.exc_info else None
+        if error is None or isinstance(error, HttpProcessingError | ConnectionError):
+            return
+        kind = f"{type(error).__name__}: {error}"
+        if kind not in self._told:
+            self._told.add(kind)
+            self._log.warning("request_fault", error=kind)
+
+
+def server_logger(log: "Log") -> logging.Logger:
+    """Make the logger that a web server writes to."""
+    logger = logging.Logger("specgauge.web", logging.ERROR)  # noqa: LOG001 - ours alone
+    logger.addHandler(RequestFaults(log))
+    return logger
 
 
 class Log:

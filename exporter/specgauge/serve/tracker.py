@@ -31,10 +31,13 @@ class Moment:
 class _Snapshot:
     time: float
     totals: Mapping[Cell, float]
+    doubts: Mapping[Cell, str]
 
 
 _LONGEST = 1.5
 """So many windows may lie between two pages; beyond that a window has nothing to say."""
+_MOST_SEEN = 1000
+"""Of so many engines those of models long gone are forgotten."""
 _SNAPSHOTS = 120
 """So many a window keeps at most, however often is scraped; it may be that much longer."""
 
@@ -89,6 +92,7 @@ class Tracker:
             scrapes=dict(self._scrapes),
             violations=dict(self._violations),
             silenced=silenced(page.layout),
+            doubts=self._ledger.doubts,
         )
         return interval
 
@@ -121,12 +125,12 @@ class Tracker:
         """Derive every model over the window that ends now; nothing from a single page."""
         start = self._window_start(time)
         spaced = not self._history or time - self._history[-1].time >= self._window / _SNAPSHOTS
-        # A page with a doubtful series is no start: that series' growth is booked later.
-        if spaced and not page.faults:
-            self._history.append(_Snapshot(time=time, totals=snapshot(ledger)))
+        if spaced:
+            kept = _Snapshot(time=time, totals=snapshot(ledger), doubts=ledger.doubts)
+            self._history.append(kept)
         if start is None:
             return {}, None
-        found = windows(start.totals, ledger, page, time - start.time)
+        found = windows(start.totals, ledger, page, time - start.time, start.doubts)
         models = {name: summarise(one, self._settings.hints) for name, one in found.items()}
         return models, time - start.time
 
@@ -145,6 +149,9 @@ class Tracker:
         for model, engines in page.layout.engines.items():
             for engine in engines:
                 self._seen[model, engine] = at.unix
+        if len(self._seen) > _MOST_SEEN:
+            there = page.layout.engines
+            self._seen = {key: seen for key, seen in self._seen.items() if key[0] in there}
         if interval is not None:
             for model, window in drafting(interval, page).items():
                 self._violations.update((model, check) for check in violations(window))

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from specgauge.model.view import View
 from specgauge.serve.exposition import Oven
+from specgauge.serve.log import Log, server_logger
 from specgauge.serve.status import status_document
 
 _STOP_SECONDS = 1.0
@@ -42,8 +43,9 @@ class Site:
 class WebServer:
     """Listens from `start` to `stop`; `url` knows the real port."""
 
-    def __init__(self, site: Site, *, host: str, port: int) -> None:
+    def __init__(self, site: Site, *, host: str, port: int, log: Log) -> None:
         self._site = site
+        self._log = log
         self._host, self._port = host, port
         self._runner: web.AppRunner | None = None
         self.url = ""
@@ -51,7 +53,10 @@ class WebServer:
     async def start(self) -> None:
         """Open the port; raises OSError where it cannot be had."""
         runner = web.AppRunner(
-            application(self._site), access_log=None, shutdown_timeout=_STOP_SECONDS
+            application(self._site),
+            access_log=None,
+            logger=server_logger(self._log),
+            shutdown_timeout=_STOP_SECONDS,
         )
         await runner.setup()
         try:
