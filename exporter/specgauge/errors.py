@@ -21,6 +21,16 @@ class ConfigError(SpecgaugeError):
         super().__init__("\n".join(self.problems))
 
 
+class BaselineError(SpecgaugeError):
+    """A baseline that cannot be used; `problems` holds every fault, each with its path."""
+
+    exit_code = ExitCode.UNREADABLE
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
 class UsageError(SpecgaugeError):
     """A command line that cannot be obeyed."""
 

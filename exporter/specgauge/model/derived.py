@@ -29,6 +29,9 @@ class Reason(StrEnum):
     POSITION_SUM = "per_position_sum_mismatch"
     NOT_SPECULATIVE = "not_speculative"
     CONFLICTING_DIALECTS = "conflicting_dialects"
+    CANNOT_PAY = "cannot_pay"
+    SINGLE_WINDOW = "single_window"
+    BASELINE_LACKS_TTFT = "baseline_lacks_ttft"
 
 
 class Warn(StrEnum):

@@ -140,6 +140,65 @@ GAUGES: Mapping[str, SeriesName] = {
 }
 """Gauges over the window, by the field of a derived model that they show."""
 
+BASELINE_DECODE_SECONDS = _counter(
+    "baseline_decode_seconds",
+    (*_PER_MODEL, "basis"),
+    "What the covered intervals' tokens would have cost without speculation, in decode time.",
+)
+BASELINE_COVERED_SECONDS = _counter(
+    "baseline_covered_decode_seconds",
+    (*_PER_MODEL, "basis"),
+    "Decode time of the intervals that the baseline covers: the denominator of the speedup.",
+)
+SPEEDUP = _gauge(
+    "speedup_ratio",
+    (*_PER_MODEL, "basis"),
+    "How many times as fast each token came as without speculation, in the decision window.",
+)
+SPEEDUP_LOW = _gauge(
+    "speedup_ratio_low", (*_PER_MODEL, "basis"), "Lower end of the speedup's 95 % interval."
+)
+SPEEDUP_HIGH = _gauge(
+    "speedup_ratio_high", (*_PER_MODEL, "basis"), "Upper end of the speedup's 95 % interval."
+)
+JUDGED: Mapping[str, SeriesName] = {
+    "e2e_speedup_ratio": _gauge(
+        "e2e_speedup_ratio", _PER_MODEL, "The same for whole requests of the length seen."
+    ),
+    "step_cost_ratio": _gauge(
+        "step_cost_ratio", _PER_MODEL, "Time of a decode step in steps of the baseline."
+    ),
+    "breakeven_acceptance_length": _gauge(
+        "breakeven_acceptance_length",
+        _PER_MODEL,
+        "Acceptance length at which a step pays for itself.",
+    ),
+    "suggested_num_speculative_tokens": _gauge(
+        "suggested_num_speculative_tokens",
+        _PER_MODEL,
+        "Draft positions that would yield most at this acceptance and step cost; a hint.",
+    ),
+}
+"""Gauges of a judgement, by the name of its value."""
+
+VERDICT = _gauge("verdict", (*_PER_MODEL, "verdict"), "1 for whether speculation pays now, else 0.")
+BASELINE_TPOT = _gauge(
+    "baseline_tpot_seconds",
+    (*_PER_MODEL, "concurrency"),
+    "Baseline's time per output token at a level of decode concurrency.",
+)
+BASELINE_TTFT = _gauge(
+    "baseline_ttft_seconds",
+    (*_PER_MODEL, "concurrency"),
+    "Baseline's time to first token at a level of decode concurrency.",
+)
+BASELINE_CREATED = _gauge(
+    "baseline_created_timestamp_seconds", _PER_MODEL, "Unix time at which it was recorded."
+)
+BASELINE_MISMATCH = _gauge(
+    "baseline_mismatch", (*_PER_MODEL, "field"), "1 for a fact that makes it another server's."
+)
+
 SPECULATION_STATE = _gauge(
     "speculation_state", (*_PER_MODEL, "state"), "1 for what speculation is doing, else 0."
 )
@@ -178,6 +237,17 @@ ALL: tuple[SeriesName, ...] = (
     ENGINE_RESTARTS,
     *HISTOGRAMS.values(),
     *GAUGES.values(),
+    BASELINE_DECODE_SECONDS,
+    BASELINE_COVERED_SECONDS,
+    SPEEDUP,
+    SPEEDUP_LOW,
+    SPEEDUP_HIGH,
+    *JUDGED.values(),
+    VERDICT,
+    BASELINE_TPOT,
+    BASELINE_TTFT,
+    BASELINE_CREATED,
+    BASELINE_MISMATCH,
     SPECULATION_STATE,
     DERIVATION_INFO,
     TARGET_UP,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Hints
 
 
@@ -35,3 +36,7 @@ class Settings:
     token: str | None = field(default=None, repr=False)
     histograms: bool = True
     positions: bool = True
+    decision_window: float = 15.0
+    baselines: tuple[Baseline, ...] = ()
+    baseline_target: str | None = None
+    margin: float = 0.05

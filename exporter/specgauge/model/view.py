@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Check, Derived, Hints
 from specgauge.model.ledger import EngineKey
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.quantity import Cell, Dialect
+from specgauge.model.verdict import Judgement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +16,9 @@ class TargetView:
     """One target: its totals always, its gauges (`models`) only while it answers.
 
     Times are Unix seconds. `silenced` names models whose draft counters are no speculation,
-    `doubts` the totals that the last page did not bring up to date.
+    `doubts` the totals that the last page did not bring up to date. `baseline_seconds` and
+    `covered_seconds` are by model and basis: what the tokens of the covered intervals would have
+    cost without speculation, and what they did cost.
     """
 
     name: str
@@ -36,6 +40,10 @@ class TargetView:
     scrapes: Mapping[ScrapeResult, int] = field(default_factory=dict)
     violations: Mapping[tuple[str, Check], int] = field(default_factory=dict)
     silenced: frozenset[str] = frozenset()
+    judgements: Mapping[str, Judgement] = field(default_factory=dict)
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    baseline_seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    covered_seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
     doubts: Mapping[Cell, str] = field(default_factory=dict)
 
     @property
