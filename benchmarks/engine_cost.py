@@ -26,6 +26,7 @@ from specgauge.model.quantity import Page
 from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
 
 NONE, EVERY_FIVE, EVERY_SECOND = "no scrapes", "every 5 s", "every second"
+_ALONE = 100
 _INTERVALS = {NONE: None, EVERY_FIVE: 5.0, EVERY_SECOND: 1.0}
 
 
@@ -51,6 +52,20 @@ async def measure(url: str, pids: list[int], seconds: float, rounds: int) -> dic
     finally:
         await scraper.close()
     return found
+
+
+async def alone(url: str, pids: list[int]) -> Row:
+    """Count the CPU of scrapes one after the other, before there is any load."""
+    scraper = Scraper(Endpoint(url=metrics_url(url), timeout=30.0))
+    taken = []
+    try:
+        for _ in range(_ALONE):
+            used = sum(map(cpu_seconds, pids))
+            await scraper.fetch()
+            taken.append(sum(map(cpu_seconds, pids)) - used)
+    finally:
+        await scraper.close()
+    return Row(what="one scrape before the load: CPU", value=f"{spread(taken, MILLI)} ms")
 
 
 async def _phase(
@@ -151,12 +166,13 @@ async def _stream(session: aiohttp.ClientSession, url: str, model: str, number: 
 
 async def run(arguments: argparse.Namespace) -> None:
     """Measure under load and print the table."""
+    first = await alone(arguments.url, arguments.pid)
     async with load(arguments.url, arguments.streams):
         if arguments.streams:
             await asyncio.sleep(arguments.seconds / 2)
         found = await measure(arguments.url, arguments.pid, arguments.seconds, arguments.rounds)
     title = f"Cost of scrapes to the server, {arguments.rounds} rounds of {arguments.seconds:g} s"
-    write_table(title, rows(found))
+    write_table(title, [first, *rows(found)])
 
 
 def main() -> None:

@@ -3,20 +3,23 @@
 import asyncio
 import base64
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trustme
+from tests.judging import base, line
 from tests.servers import RawServer, answer, serving, silent
 from tests.sidecars import Running, quick, sidecar, until
 from tests.small_pages import v1_page
+from tests.written import Engine, write_page
 
 from specgauge.cli.settings import settings_of
 from specgauge.config import load
 from specgauge.model.derived import Hints
 from specgauge.model.settings import Settings, TargetSettings
+from specgauge.model.verdict import Judgement, VerdictReason
 from specgauge.serve.app import Sidecar
 
 PAGE = answer(v1_page(1000))
@@ -228,3 +231,116 @@ async def test_reload_revives_a_dead_loop(engine: RawServer) -> None:
         await asyncio.wait([task])
         made.sidecar.reload()
         await made.scrapes()
+
+
+# Comparison: the small pages show 10/3 ms a token, those without speculation 10 ms
+
+WIDE = ((0.001, 0.02 / 3), (1e6, 0.02 / 3))
+
+
+def plain_page(steps: int) -> bytes:
+    """Write the page of the same server without speculation: a token a step."""
+    return write_page(
+        Engine(
+            model="small",
+            tokens=steps + steps // 25,
+            firsts=steps // 25,
+            first_seconds=0.05 * (steps // 25),
+            steps=steps,
+            step_seconds=0.01 * steps,
+            finished=steps // 25,
+        )
+    )
+
+
+def running(page: Callable[[int], bytes], count: int = 400) -> list[bytes]:
+    """Spell out the answers of a server that makes fifty steps from one scrape to the next."""
+    return [answer(page(1000 + 50 * place)) for place in range(count)]
+
+
+def verdict(made: Running, target: int = 0) -> Judgement | None:
+    return made.sidecar.view.targets[target].judgements.get("small")
+
+
+async def settled(made: Running, value: float, target: int = 0) -> None:
+    """Wait until a target's speedup is known to be so much."""
+
+    def known() -> bool:
+        one = verdict(made, target)
+        return one is not None and one.ratios.get("concurrency") == pytest.approx(value)
+
+    await until(known, f"a speedup of {value:g}")
+
+
+async def test_comparison_with_a_file(engine: RawServer) -> None:
+    """The baseline of the settings is compared with; a reload exchanges it under the same loop."""
+    engine.script(*running(v1_page))
+    settings = replace(
+        quick(TargetSettings(name="spec", url=engine.url)), baselines=(base(line(*WIDE)),)
+    )
+    desk = Desk(settings)
+    async with sidecar(settings=settings, read_settings=desk.read) as made:
+        await settled(made, 2.0)
+        speedup = 'specgauge_speedup_ratio{basis="concurrency",model_name="small",target="spec"}'
+        assert (await made.samples())[speedup] == pytest.approx(2.0)
+        slower = base(line((0.001, 0.01), (1e6, 0.01)))
+        desk.settings = replace(settings, baselines=(slower,))
+        assert made.sidecar.reload() == []
+        await settled(made, 3.0)
+        assert len(made.events("target_up")) == 1
+        desk.settings = replace(settings, baselines=(), margin=0.1)
+        made.sidecar.reload()
+        await made.scrapes()
+        assert verdict(made) is None
+
+
+async def test_comparison_with_a_live_sibling(engine: RawServer) -> None:
+    """A target without speculation is the baseline of the others, and of itself only by file."""
+    engine.script(*running(v1_page))
+    async with serving(*running(plain_page)) as other:
+        targets = (
+            TargetSettings(name="spec", url=engine.url),
+            TargetSettings(name="plain", url=other.url, role="standard"),
+        )
+        settings = replace(quick(*targets), baseline_target="plain")
+        desk = Desk(settings)
+        async with sidecar(settings=settings, read_settings=desk.read) as made:
+            await settled(made, 3.0)
+            spec, plain = made.sidecar.view.targets
+            assert spec.baselines["small"].source == "target plain"
+            assert spec.baselines["small"].method == "live"
+            assert plain.judgements == {}
+            known = made.sidecar._loops["plain"][0].tracker.sibling
+            desk.settings = replace(settings, baselines=(base(line(*WIDE)),))
+            made.sidecar.reload()
+            assert made.sidecar._loops["plain"][0].tracker.sibling is known
+            await until(lambda: verdict(made, 1), "the file for the sibling itself")
+            desk.settings = replace(desk.settings, baseline_target=None)
+            made.sidecar.reload()
+            assert made.sidecar._loops["plain"][0].tracker.sibling is None
+            await settled(made, 2.0)
+
+
+async def test_sibling_that_is_not_known_yet(engine: RawServer) -> None:
+    """Until a sibling has been seen there is no baseline, and the verdict says so."""
+    engine.script(*running(v1_page))
+    async with serving(silent) as other:
+        targets = (
+            TargetSettings(name="spec", url=engine.url),
+            TargetSettings(name="plain", url=other.url, role="standard"),
+        )
+        settings = replace(quick(*targets, timeout=60), baseline_target="plain")
+        async with sidecar(settings=settings) as made:
+            await until(lambda: verdict(made), "a verdict")
+            one = verdict(made)
+            assert one is not None
+            assert one.reason is VerdictReason.NO_BASELINE
+
+
+async def test_sibling_that_is_no_target(engine: RawServer) -> None:
+    """A name of no target gives no baseline."""
+    settings = replace(quick(TargetSettings(name="spec", url=engine.url)), baseline_target="gone")
+    engine.script(*running(v1_page))
+    async with sidecar(settings=settings) as made:
+        await until(lambda: verdict(made), "a verdict")
+        assert made.sidecar._live("small") is None

@@ -6,16 +6,20 @@ from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from tests.judging import base, level, line
 from tests.sidecars import read_samples
 from tests.small_pages import diffusion_page, v0_page, v1_page
 
+from specgauge.derive.interpolate import curve
 from specgauge.errors import SourceError
 from specgauge.model import names
+from specgauge.model.baseline import Baseline
 from specgauge.model.derived import FIELDS, Check, Speculation
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.settings import TargetSettings
 from specgauge.model.view import TargetView, View
 from specgauge.serve.collector import ViewCollector
+from specgauge.serve.comparison import ComparisonTerms
 from specgauge.serve.tracker import Moment, Tracker
 
 T = 'target="spec"'
@@ -23,8 +27,10 @@ M = f'model_name="small",{T}'
 E = f'engine="0",{M}'
 
 
-def watched(pages: Iterable[bytes], name: str = "spec") -> TargetView:
-    tracker = Tracker(TargetSettings(name=name, url="http://engine:8000"), 60.0)
+def watched(
+    pages: Iterable[bytes], name: str = "spec", comparison: ComparisonTerms | None = None
+) -> TargetView:
+    tracker = Tracker(TargetSettings(name=name, url="http://engine:8000"), 60.0, comparison)
     for time, page in enumerate(pages):
         tracker.page(page, complete=True, at=Moment(time=time, unix=time), seconds=0.25)
     return tracker.view
@@ -233,6 +239,89 @@ def test_table_of_names() -> None:
         assert one.kind in {"counter", "gauge", "histogram"}
         assert one.help[-1] == "."
         assert not one.help.startswith(one.name)
+
+
+FILE = base(
+    curve([level(0.5, 0.004), level(8.125, 0.02 / 3, ttft=0.05)]),
+    created=1.75e9,
+    facts={"model.name": "small"},
+)
+
+
+def judged(baseline: Baseline = FILE, seconds: int = 3) -> dict[str, float]:
+    """Give the series of a comparison with a baseline."""
+    pages = [v1_page(1000 + 1000 * second) for second in range(seconds)]
+    found = emit(watched(pages, comparison=ComparisonTerms(baselines=(baseline,))))
+    return series_named(found, "(baseline|speedup|verdict|e2e_speedup|step_cost|break|suggest)")
+
+
+def test_comparison_with_a_baseline() -> None:
+    """Both bases with their intervals, what follows from them, the verdict and the baseline."""
+    found = judged(base(line((10.0, 0.02 / 3), ttft=0.05), created=1.75e9))
+    both = [f'basis="{basis}",{M}' for basis in ("concurrency", "throughput")]
+    expected = {
+        **{f"specgauge_speedup_ratio{{{labels}}}": 2.0 for labels in both},
+        **{f"specgauge_speedup_ratio_low{{{labels}}}": 2.0 for labels in both},
+        **{f"specgauge_speedup_ratio_high{{{labels}}}": 2.0 for labels in both},
+        **{f"specgauge_baseline_decode_seconds_total{{{labels}}}": 40.0 for labels in both},
+        **{f"specgauge_baseline_covered_decode_seconds_total{{{labels}}}": 20.0 for labels in both},
+        f"specgauge_e2e_speedup_ratio{{{M}}}": (0.05 + 0.5) / (0.05 + 0.25),
+        f"specgauge_step_cost_ratio{{{M}}}": 1.5,
+        f"specgauge_breakeven_acceptance_length{{{M}}}": 1.5,
+        f"specgauge_suggested_num_speculative_tokens{{{M}}}": 3.0,
+        f'specgauge_verdict{{{M},verdict="pays"}}': 1.0,
+        f'specgauge_verdict{{{M},verdict="costs"}}': 0.0,
+        f'specgauge_verdict{{{M},verdict="even"}}': 0.0,
+        f'specgauge_verdict{{{M},verdict="unknown"}}': 0.0,
+        f'specgauge_baseline_tpot_seconds{{concurrency="10",{M}}}': 0.02 / 3,
+        f'specgauge_baseline_ttft_seconds{{concurrency="10",{M}}}': 0.05,
+        f"specgauge_baseline_created_timestamp_seconds{{{M}}}": 1.75e9,
+    }
+    assert found == {key: pytest.approx(value) for key, value in expected.items()}
+
+
+def test_levels_of_the_baseline() -> None:
+    """A level has its load as a label, and a TTFT only where it has one."""
+    found = judged()
+    assert series_named(found, "baseline_t") == {
+        f'specgauge_baseline_tpot_seconds{{concurrency="0.5",{M}}}': 0.004,
+        f'specgauge_baseline_tpot_seconds{{concurrency="8.125",{M}}}': 0.02 / 3,
+        f'specgauge_baseline_ttft_seconds{{concurrency="8.125",{M}}}': 0.05,
+    }
+
+
+def test_levels_of_a_live_baseline() -> None:
+    """A curve that is made anew every few seconds does not make new series each time."""
+    for load in (127.6, 131.9):
+        found = judged(replace(base(line((load, 0.02 / 3))), method="live"))
+        assert list(series_named(found, "baseline_tpot")) == [
+            f'specgauge_baseline_tpot_seconds{{concurrency="130",{M}}}'
+        ]
+
+
+def test_baseline_of_another_server() -> None:
+    """Each fact that differs is a series; there is no speedup, and no verdict but `unknown`."""
+    other = replace(FILE, facts={"model.name": "another", "parallelism.data": 2}, created=None)
+    found = judged(other)
+    assert series_named(found, "baseline_mismatch") == {
+        f'specgauge_baseline_mismatch{{field="model.name",{M}}}': 1.0,
+        f'specgauge_baseline_mismatch{{field="parallelism.data",{M}}}': 1.0,
+    }
+    assert series_named(found, "speedup|baseline_created") == {}
+    assert found[f'specgauge_verdict{{{M},verdict="unknown"}}'] == 1.0
+    assert set(series_named(found, "baseline_(covered_)?decode").values()) == {0.0}
+
+
+def test_single_interval_has_no_bounds() -> None:
+    """From one interval there is a speedup, and no series that bounds it."""
+    found = judged(seconds=2)
+    assert len(series_named(found, "speedup_ratio{")) == 2
+    assert series_named(found, "speedup_ratio_(low|high)") == {}
+
+
+def test_nothing_is_compared_without_a_baseline() -> None:
+    """Without a baseline there is no series of a comparison, not even an unknown verdict."""
+    assert series_named(emit(watched([v1_page(1000), v1_page(2000)])), "(base|speed|verd)") == {}
 
 
 TOKENS = f"specgauge_generation_tokens_total{{{E}}}"

@@ -330,7 +330,33 @@ def test_defaults(tmp_path: Path) -> None:
         ("qqqq: 5", "qqqq: unknown key; see specgauge config schema"),
         (r'"a\nb": 5', r'"a\nb": unknown key'),
         ("guard: {dry_run: true}", "guard: not a key of this release of specgauge"),
-        ("decision_window: 15s", "decision_window: not a key of this release of specgauge"),
+        ("decision_window: 15", "decision_window: 15 has no unit; write 15s"),
+        ("decision_window: 61s", "decision_window: must not be above window (1m)"),
+        (
+            "decision_window: 11s\nwindow: 10s",
+            "decision_window: must not be above window (10s)",
+        ),
+        (
+            "decision_window: 1s",
+            "decision_window: must be at least 2s, twice scrape.interval (1s)",
+        ),
+        ("baseline: b.json", "baseline: a mapping is expected, not text"),
+        ("baseline: {margin: 0.51}", "baseline.margin: write a share from 0 to 0.5, as 0.05, not"),
+        ("baseline: {margin: -0.01}", "baseline.margin: write a share from 0 to 0.5, as 0.05, not"),
+        ("baseline: {margin: 5%}", "baseline.margin: write a share from 0 to 0.5, as 0.05, not"),
+        ("baseline: {margin: nan}", "baseline.margin: write a share from 0 to 0.5, as 0.05, not"),
+        ("baseline: {margin: true}", "baseline.margin: write a share from 0 to 0.5, as 0.05, not"),
+        ("baseline: {file: /no/b}", "baseline.file: /no/b: No such file or directory"),
+        ("baseline: {file: /}", "baseline.file: /: not a regular file"),
+        ("baseline: {file: 5}", "baseline.file: YAML reads this as a number; put it in quotes"),
+        ("baseline: {dir: /no/b}", "baseline.dir: /no/b: not a folder"),
+        ("baseline: {path: b}", "baseline.path: unknown key"),
+        ("baseline: {target: none}", 'baseline.target: "none" is the name of no target'),
+        ("baseline: {target: on}", "baseline.target: YAML reads this as true or false"),
+        (
+            "baseline: {target: 'a:1'}",
+            'baseline.target: "a:1" must have role: standard, to run without speculation',
+        ),
         ("token: abc", "token: secrets stay out of the file; use token_file or SPECGAUGE_TOKEN"),
         ("token_file: ''", "token_file: expected is the path of a file"),
         ('token_file: "a\\0b"', "token_file: expected is the path of a file"),
@@ -344,6 +370,56 @@ def test_file_problems(tmp_path: Path, text: str, expected: str) -> None:
     """A fault is one line: the key with its path, what is wrong, and what to write."""
     (problem,) = problems(write(tmp_path, ONE + text))
     assert problem.startswith(expected)
+
+
+@pytest.mark.parametrize("text", ["baseline: {margin: 0}", "baseline: {margin: '0.0'}"])
+def test_no_margin(tmp_path: Path, text: str) -> None:
+    """A margin of nothing is one."""
+    assert load(write(tmp_path, ONE + text), env={}, overrides={}).baseline.margin == 0.0
+
+
+def test_baseline_keys(tmp_path: Path) -> None:
+    """A file and a folder lie beside the configuration; a sibling goes by its name."""
+    write(tmp_path, "{}", "b.json")
+    (tmp_path / "more").mkdir()
+    for name in ("y.json", "x.json", "notes.txt"):
+        write(tmp_path / "more", "{}", name)
+    path = write(
+        tmp_path,
+        """
+        targets: [{url: 'http://a:1'}, {url: 'http://b:1', role: standard}]
+        baseline: {file: b.json, dir: more, target: 'b:1', margin: 0.1}
+        decision_window: 30s
+        """,
+    )
+    config = load(path, env={}, overrides={})
+    assert config.decision_window == 30.0
+    assert config.baseline.model_dump() == {
+        "file": tmp_path / "b.json",
+        "dir": tmp_path / "more",
+        "target": "b:1",
+        "margin": 0.1,
+    }
+    assert named_files(config) == (
+        tmp_path / "b.json",
+        tmp_path / "more",
+        tmp_path / "more" / "x.json",
+        tmp_path / "more" / "y.json",
+    )
+
+
+def test_baseline_from_the_environment(tmp_path: Path) -> None:
+    """Every key of it is a variable, too; there paths are as they are written."""
+    file = write(tmp_path, "{}", "b.json")
+    env = {
+        **URL,
+        "SPECGAUGE_BASELINE_FILE": str(file),
+        "SPECGAUGE_BASELINE_MARGIN": "0.02",
+        "SPECGAUGE_DECISION_WINDOW": "20s",
+    }
+    config = load(None, env=env, overrides={})
+    assert (config.baseline.file, config.baseline.margin) == (file, 0.02)
+    assert config.decision_window == 20.0
 
 
 @pytest.mark.parametrize(
@@ -863,6 +939,11 @@ def test_check_command(tmp_path: Path) -> None:
     ] == err.splitlines()
     code, out, err = run("check", str(broken))
     assert (code, out, err.startswith(f"{broken}:1:5: ")) == (2, "", True)
+    damaged = write(tmp_path, "{}", "damaged.json")
+    named = write(tmp_path, f"{ONE}\nbaseline: {{file: {damaged}}}\n", "named.yaml")
+    code, out, err = run("check", str(named))
+    assert (code, out) == (2, "")
+    assert err.startswith(f"{named}: baseline.file: {damaged}: schema: ")
 
 
 def test_show_command(tmp_path: Path) -> None:
@@ -889,6 +970,7 @@ def test_documentation_is_complete() -> None:
 
 def test_documented_example(tmp_path: Path) -> None:
     """The example in the documentation is a configuration that the schema accepts as well."""
+    write(tmp_path, "{}", "baseline.json")
     blocks = re.findall(r"```yaml\n(.*?)```", DOCS.read_text(), re.DOTALL)
     for block in blocks:
         config = load(write(tmp_path, block), env={}, overrides={})

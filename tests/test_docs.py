@@ -7,17 +7,24 @@ from pathlib import Path
 import click
 import pytest
 
+import specgauge
+from specgauge.baseline.match import MUST_MATCH
+from specgauge.baseline.schema import BaselineFile
 from specgauge.cli.main import cli
 from specgauge.config.keys import ANY, INDEX, KEYS
+from specgauge.derive.speedup import Basis
+from specgauge.derive.verdict_document import judgement
 from specgauge.model import names
 from specgauge.model.derived import FIELDS, Check, Method, Reason, Speculation, Warn
 from specgauge.model.outcome import ExitCode, ScrapeResult
 from specgauge.model.quantity import Dialect
+from specgauge.model.verdict import Judgement, Verdict, VerdictReason
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = Path(specgauge.__file__).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXT = "\n".join(page.read_text() for page in PAGES)
-SERVE = "\n".join(path.read_text() for path in (ROOT / "exporter/specgauge/serve").glob("*.py"))
+SERVE = "\n".join(path.read_text() for path in (PACKAGE / "serve").glob("*.py"))
 CODE = re.findall(r"`([^`\n]+)`", TEXT)
 QUOTED = {part for code in CODE for part in (code, *code.split(), *re.split(r"\W+", code))}
 BLOCKS = "\n".join(re.findall(r"^```.*?\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL))
@@ -28,6 +35,7 @@ FOREIGN = {
     "--show-hidden-metrics-for-version",  # vllm serve
     "--speculative-config",  # vllm serve
     "--network",  # docker run
+    "--save-detailed",  # vllm bench serve
 }  # fmt: skip
 
 
@@ -65,6 +73,30 @@ KEY_PATHS = {
     for key in KEYS.values()
     if key.path[-1] not in {ANY, INDEX} and not key.secret
 }
+BASELINE_WARNINGS = set(
+    re.findall(
+        r'"(baseline_\w+)"',
+        "".join((PACKAGE / name).read_text() for name in ("baseline/match.py", "derive/judge.py")),
+    )
+)
+BASELINE_KEYS = {
+    name
+    for kind in BaselineFile.model_json_schema()["$defs"].values()
+    for name in kind["properties"]
+} | set(BaselineFile.model_json_schema()["properties"])
+JUDGED_FIELDS = {
+    *names.JUDGED,
+    *judgement(
+        Judgement(
+            model_name="m",
+            verdict=Verdict.EVEN,
+            reason=VerdictReason.WITHIN_MARGIN,
+            ratios={"concurrency": 1.0},
+            lows={"concurrency": 0.9},
+            highs={"concurrency": 1.1},
+        )
+    ),
+}
 
 WORDS: dict[str, Iterable[str]] = {
     "series": SERIES,
@@ -79,6 +111,13 @@ WORDS: dict[str, Iterable[str]] = {
     "configuration keys": KEY_PATHS,
     "log events": EVENTS,
     "routes": ROUTES,
+    "verdicts": Verdict,
+    "verdict reasons": VerdictReason,
+    "verdict fields": JUDGED_FIELDS,
+    "bases": Basis,
+    "baseline warnings": BASELINE_WARNINGS,
+    "facts that must match": MUST_MATCH,
+    "baseline keys": BASELINE_KEYS,
 }
 
 

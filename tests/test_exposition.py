@@ -4,7 +4,7 @@ import gzip
 import re
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -15,13 +15,15 @@ from tests.servers import Answer, answer, serving, then_close
 from tests.sidecars import read_samples
 from tests.small_pages import diffusion_page, v0_page, v1_page
 
+from specgauge.baseline.schema import usable
 from specgauge.errors import SourceError
 from specgauge.model import names
 from specgauge.model.derived import Hints
 from specgauge.model.settings import TargetSettings
 from specgauge.model.view import TargetView, View
 from specgauge.serve.collector import ViewCollector
-from specgauge.serve.demo.recording import RecordingName, load
+from specgauge.serve.comparison import ComparisonTerms
+from specgauge.serve.demo.recording import RecordingName, load, recorded_baseline
 from specgauge.serve.exposition import Baked, Oven, accepts_gzip, wants_openmetrics
 from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
 from specgauge.serve.tracker import Moment, Tracker
@@ -40,6 +42,7 @@ class Act:
     every: float = 1.0
     version: str | None = None
     hints: Hints = field(default_factory=Hints)
+    comparison: ComparisonTerms | None = None
 
 
 def ramp(name: RecordingName, start: int, count: int) -> list[Answer]:
@@ -57,6 +60,12 @@ EAGLE = Act(
     answers=ramp(RecordingName.SPECULATIVE, 40, 12),
     version="0.25.1",
     hints=Hints(method="eagle", engines=1),
+)
+RECORDED = usable(recorded_baseline(), source="baseline.json")
+OTHERS = replace(RECORDED, facts={"model.name": "another", "parallelism.data": 8})
+COMPARED, MISMATCHED = (
+    replace(EAGLE, name=name, comparison=ComparisonTerms(baselines=(baseline,)))
+    for name, baseline in (("compared", RECORDED), ("mismatched", OTHERS))
 )
 STANDARD = Act(name="plain", answers=ramp(RecordingName.STANDARD, 40, 12), version="0.25.1")
 DOWN = Act(name="down", answers=[answer(status=500)] * 3)
@@ -89,6 +98,7 @@ STAGES = {
     ],
     "standard": [STANDARD],
     "diffusion": [Act(name="canvas", answers=[answer(diffusion_page(n)) for n in (1000, 2000)])],
+    "compared": [COMPARED, MISMATCHED],
     "down": [DOWN],
     "several": [Act(name="up", answers=[answer(v1_page(n)) for n in (1000, 2000, 3000)]), LOST],
 }  # fmt: skip
@@ -97,9 +107,8 @@ STAGES = {
 async def play(act: Act) -> TargetView:
     """Fetch every answer from a real server and take it in at its scripted time."""
     async with serving(*act.answers) as server:
-        tracker = Tracker(
-            TargetSettings(name=act.name, url="http://engine:8000", hints=act.hints), 60.0
-        )
+        settings = TargetSettings(name=act.name, url="http://engine:8000", hints=act.hints)
+        tracker = Tracker(settings, 60.0, act.comparison)
         scraper = Scraper(Endpoint(url=metrics_url(server.url)))
         tracker.learn_version(act.version)
         for slot in range(len(act.answers)):

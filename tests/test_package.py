@@ -17,8 +17,8 @@ pytestmark = pytest.mark.package
 PAGE = Path(__file__).parent / "data" / "small_page.prom"
 SCRIPT = str(Path(sys.executable).parent / "specgauge")
 MODULE = [sys.executable, "-m", "specgauge"]
-COMMANDS = ("config", "demo", "inspect", "serve")
-EVERY_COMMAND = ("", *COMMANDS, "config check", "config schema")
+COMMANDS = ("baseline", "config", "demo", "inspect", "serve", "verdict")
+EVERY_COMMAND = ("", *COMMANDS, "baseline record", "config check", "config schema")
 
 
 def answer(*command: str, stdin: str = "") -> str:

@@ -1,6 +1,7 @@
 """`specgauge serve` as a process: signals, changed files, exit codes, what it writes where."""
 
 import asyncio
+import json
 import os
 import signal
 import socket
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from tests.baselines import document
 from tests.servers import RawServer, answer, serving, silent
 from tests.sidecars import LINE, Process, read_samples, specgauge, until
 from tests.small_pages import v1_page
@@ -262,3 +264,48 @@ async def test_unusable_host() -> None:
         assert await made.end() == 2
     (line,) = made.lines
     assert line.startswith(f"specgauge: listen: {listen}: ")
+
+
+async def test_baseline_file_is_followed(engine: RawServer, folder: Path) -> None:
+    """A baseline replaced on disk is taken; a bad one is refused whole, and the old one stays."""
+    baseline = folder / "base.json"
+    baseline.write_text(json.dumps(document(created="2026-01-01T00:00:00Z")))
+    file = folder / "specgauge.yaml"
+    file.write_text(config(engine, "baseline: {file: base.json}"))
+    created = 'specgauge_baseline_created_timestamp_seconds{model_name="small",target="spec"}'
+
+    async def known(url: str, seconds: float) -> None:
+        async with asyncio.timeout(30):
+            while (await scrape(url)).get(created) != seconds:  # noqa: ASYNC110 - only looking tells
+                await asyncio.sleep(0.1)
+
+    async with specgauge("serve", "--config", str(file)) as made:
+        url = await made.listening()
+        await known(url, 1767225600.0)
+        baseline.write_text(json.dumps(document(created="2026-02-01T00:00:00Z")))
+        await made.line("config_reloaded")
+        await known(url, 1769904000.0)
+        baseline.write_text(json.dumps(document(created="never", levels=[])))
+        await made.line("config_refused", count=2)
+        refused = [line.partition(" problem=")[2] for line in made.told("config_refused")]
+        for line, key in zip(refused, ("created", "levels"), strict=True):
+            assert f"baseline.file: {baseline}: {key}: " in line
+        found = await scrape(url)
+        assert found["specgauge_config_last_reload_success"] == 0
+        assert found[created] == 1769904000.0
+        await stop(made)
+
+
+async def test_bad_baseline_at_the_start(engine: RawServer, folder: Path) -> None:
+    """Every fault of a baseline file is a line under its key, the code is 2, nothing is started."""
+    (folder / "base.json").write_text(json.dumps(document(created="never", levels=[])))
+    file = folder / "specgauge.yaml"
+    file.write_text(config(engine, "baseline: {file: base.json}"))
+    async with specgauge("serve", "--config", str(file)) as made:
+        assert await made.end() == 2
+    start = f"specgauge: baseline.file: {folder / 'base.json'}: "
+    assert [line.removeprefix(start).partition(":")[0] for line in made.lines] == [
+        "created",
+        "levels",
+    ]
+    assert engine.requests == []

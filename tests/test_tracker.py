@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
+from tests.judging import base, line
 from tests.small_pages import diffusion_page, v0_page, v1_page
 
 from specgauge.errors import SourceError
@@ -10,7 +11,10 @@ from specgauge.model.derived import Hints, Value
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.quantity import Dialect, Kind, Quantity
 from specgauge.model.settings import TargetSettings
+from specgauge.model.verdict import Verdict, VerdictReason
 from specgauge.model.view import TargetView
+from specgauge.serve.comparison import ComparisonTerms
+from specgauge.serve.sibling import Sibling
 from specgauge.serve.tracker import Moment, Tracker
 
 TARGET = TargetSettings(name="spec", url="http://engine:8000", hints=Hints(engines=2))
@@ -213,12 +217,129 @@ def test_version_and_changed_settings() -> None:
     changed = TargetSettings(
         name="spec", url=TARGET.url, role="standard", hints=Hints(method="ngram")
     )
-    tracked.adopt(changed, window=5)
+    tracked.adopt(changed, 5, ComparisonTerms(window=5), None)
     assert (tracked.view.version, tracked.view.role) == ("0.32.0", "standard")
     assert tracked.view.hints == Hints(method="ngram")
     view = [see(tracked, v1_page(1000 + 25 * time), time) for time in range(1, 10)][-1]
     assert (view.window_seconds, total(view)) == (5, 9 * 25)
     assert "engines_missing" not in view.models["small"].warnings
+
+
+# Against a baseline: 20/3 ms a token, twice what the small pages show
+
+FILE = base(line((0.1, 0.02 / 3), (64.0, 0.02 / 3), ttft=0.05))
+TERMS = ComparisonTerms(baselines=(FILE,))
+
+
+def compared(terms: ComparisonTerms = TERMS, *, steps: int = 100, seconds: int = 20) -> Tracker:
+    """Follow a server that makes so many steps a second for a while."""
+    tracked = Tracker(TARGET, WINDOW, terms)
+    for time in range(seconds + 1):
+        see(tracked, v1_page(1000 + steps * time), time)
+    return tracked
+
+
+def test_verdict_and_baseline_stand_in_the_view() -> None:
+    """From the second page on there is a verdict, with the baseline that it rests on."""
+    view = compared(seconds=0).view
+    assert (view.judgements, view.baselines, view.baseline_seconds) == ({}, {}, {})
+    view = compared().view
+    one = view.judgements["small"]
+    assert (one.verdict, one.reason) == (Verdict.PAYS, VerdictReason.ABOVE_ONE)
+    assert one.ratios["concurrency"] == pytest.approx(2.0)
+    assert one.values["acceptance_length"] == 3.0
+    assert view.baselines == {"small": FILE}
+    assert view.baseline_seconds["small", "concurrency"] == pytest.approx(40.0)
+    assert view.covered_seconds["small", "concurrency"] == pytest.approx(20.0)
+
+
+def test_no_verdict_without_anything_to_compare_with() -> None:
+    """Where nothing is configured there is neither verdict nor counter."""
+    view = compared(ComparisonTerms()).view
+    assert (view.judgements, view.baselines, view.baseline_seconds) == ({}, {}, {})
+
+
+def test_verdict_is_of_the_decision_window() -> None:
+    """It forgets after fifteen seconds what the gauges still show."""
+    tracked = compared(steps=100, seconds=20)
+    for time in range(21, 41):
+        # four times the tokens in the same time a step: as if each token came four times as fast
+        page = v1_page(3000 + 100 * (time - 20)).replace(
+            b'inter_token_latency_seconds_sum{engine="0",model_name="small"} %d' % (30 + time - 20),
+            b'inter_token_latency_seconds_sum{engine="0",model_name="small"} %g'
+            % (30 + (time - 20) / 4),
+        )
+        view = see(tracked, page, time)
+    assert view.judgements["small"].ratios["concurrency"] == pytest.approx(8.0)
+    assert view.models["small"].values["tpot_seconds"] == pytest.approx(0.01 / 3 * 25 / 40)
+
+
+@pytest.mark.parametrize(
+    ("steps", "reason"),
+    [
+        pytest.param(25, VerdictReason.ABOVE_ONE, id="enough in fifteen seconds"),
+        pytest.param(0, VerdictReason.TOO_FEW_TOKENS, id="nothing happens"),
+    ],
+)
+def test_how_much_is_needed(steps: int, reason: VerdictReason) -> None:
+    """A verdict needs tokens; without any the reason is that."""
+    assert compared(steps=steps).view.judgements["small"].reason is reason
+
+
+def test_verdict_goes_with_the_first_failure_and_its_counters_stay() -> None:
+    """Like every gauge it vanishes while the target does not answer."""
+    tracked = compared()
+    before = tracked.view
+    tracked.failure(FAILED, 0.5)
+    assert (tracked.view.judgements, tracked.view.baselines) == ({}, {})
+    assert tracked.view.baseline_seconds == before.baseline_seconds
+    assert tracked.view.covered_seconds == before.covered_seconds
+    assert see(tracked, v1_page(3200), 22).judgements["small"].verdict is Verdict.PAYS
+
+
+def test_gaps_alone_are_no_evidence() -> None:
+    """Pages that come too far apart leave a verdict open, and say so."""
+    tracked = Tracker(TARGET, WINDOW, TERMS)
+    for time in range(0, 60, 3):
+        view = see(tracked, v1_page(1000 + 100 * time), time)
+    assert view.judgements["small"].reason is VerdictReason.TOO_FEW_TOKENS
+    assert view.baseline_seconds == {}
+
+
+def test_sibling_learns_from_its_own_pages() -> None:
+    """The target that others are compared with teaches its curve, if it does not speculate."""
+    for speculative in (False, True):
+        sibling = Sibling("plain", 1.0)
+        tracked = Tracker(TARGET, WINDOW, None, sibling)
+        for time in range(30):
+            page = v1_page(1000 + 200 * time, speculative=speculative)
+            # one token a step, as without speculation
+            page = page.replace(
+                b'generation_tokens_total{engine="0",model_name="small"} %g'
+                % (3 * (1000 + 200 * time) + (1000 + 200 * time) // 25),
+                b'generation_tokens_total{engine="0",model_name="small"} %g'
+                % ((1000 + 200 * time) + (1000 + 200 * time) // 25),
+            )
+            see(tracked, page, time)
+        assert tracked.sibling is sibling
+        assert (sibling.baseline("small") is None) is speculative
+
+
+def test_adopted_terms_go_on_with_the_evidence() -> None:
+    """Another baseline judges what was seen before as well; a sibling in use stays."""
+    tracked = compared()
+    other = base(line((0.1, 0.01 / 3), (64.0, 0.01 / 3)))
+    first, second = Sibling("plain", 1.0), Sibling("plain", 1.0)
+    tracked.adopt(TARGET, WINDOW, ComparisonTerms(baselines=(other,)), first)
+    assert tracked.sibling is first
+    tracked.adopt(TARGET, WINDOW, ComparisonTerms(baselines=(other,)), second)
+    assert tracked.sibling is first
+    view = see(tracked, v1_page(3100), 21)
+    assert view.judgements["small"].verdict is Verdict.EVEN
+    assert view.baseline_seconds["small", "concurrency"] == pytest.approx(41.0)
+    tracked.adopt(TARGET, WINDOW, ComparisonTerms(), None)
+    assert tracked.sibling is None
+    assert see(tracked, v1_page(3200), 22).judgements == {}
 
 
 @pytest.mark.parametrize("fault", ["NaN", "twice"])

@@ -18,13 +18,38 @@ NAMES = ["width", "height", "name", "size", "path", "state", "index", "total", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What a bout of requests cost and brought, as the client saw it."""
+    """What a bout of requests cost and brought, as the client saw it.
+
+    `seated_seconds` is how long requests were under way, `decode_seconds` of it the time from
+    first chunk to last, both added up over all of them.
+    """
 
     requests: int
     prompt_tokens: int
     generation_tokens: int
     concurrency: int
     seconds: float
+    seated_seconds: float = 0.0
+    decode_seconds: float = 0.0
+
+    @property
+    def tpot_seconds(self) -> float:
+        """Time per token after a request's first."""
+        return self.decode_seconds / (self.generation_tokens - self.requests)
+
+    @property
+    def seconds_per_token(self) -> float:
+        """Time of a seat per token, the wait for the first included; it needs no chunk's time."""
+        return self.seated_seconds / self.generation_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one request brought; `decode_seconds` is the time from its first chunk to its last."""
+
+    usage: dict[str, int]
+    seconds: float
+    decode_seconds: float
 
 
 def prompts() -> Iterator[str]:
@@ -47,29 +72,32 @@ async def send(
     *,
     concurrency: int,
     more: Callable[[int], bool],
-    max_tokens: int = 192,
+    lengths: Sequence[int] = (192,),
     chat: bool = False,
 ) -> Sent:
     """Keep `concurrency` requests in flight for as long as `more(begun)` holds."""
-    usages: list[dict[str, int]] = []
+    answers: list[Answer] = []
     begun = 0
     timeout = aiohttp.ClientTimeout(total=120)
 
     async def seat(session: aiohttp.ClientSession) -> None:
         nonlocal begun
         while more(begun):
+            length = lengths[begun % len(lengths)]
             begun += 1
-            usages.append(await _stream(session, url, _body(model, next(source), max_tokens, chat)))
+            answers.append(await _stream(session, url, _body(model, next(source), length, chat)))
 
     started = time.monotonic()
     async with aiohttp.ClientSession(timeout=timeout) as session:
         await asyncio.gather(*(seat(session) for _ in range(concurrency)))
     return Sent(
-        requests=len(usages),
-        prompt_tokens=sum(usage["prompt_tokens"] for usage in usages),
-        generation_tokens=sum(usage["completion_tokens"] for usage in usages),
+        requests=len(answers),
+        prompt_tokens=sum(answer.usage["prompt_tokens"] for answer in answers),
+        generation_tokens=sum(answer.usage["completion_tokens"] for answer in answers),
         concurrency=concurrency,
         seconds=time.monotonic() - started,
+        seated_seconds=sum(answer.seconds for answer in answers),
+        decode_seconds=sum(answer.decode_seconds for answer in answers),
     )
 
 
@@ -96,14 +124,23 @@ def _body(model: str, prompt: str, max_tokens: int, chat: bool) -> dict[str, Any
     }
 
 
-async def _stream(session: aiohttp.ClientSession, url: str, body: dict[str, Any]) -> dict[str, int]:
+async def _stream(session: aiohttp.ClientSession, url: str, body: dict[str, Any]) -> Answer:
     route = "/v1/chat/completions" if "messages" in body else "/v1/completions"
     usage: dict[str, int] | None = None
+    sent = time.monotonic()
+    arrivals: list[float] = []
     async with session.post(url + route, json=body) as answer:
         answer.raise_for_status()
         async for line in answer.content:
             payload = line.removeprefix(b"data:").strip()
             if line.startswith(b"data:") and payload != b"[DONE]":
-                usage = json.loads(payload).get("usage") or usage
+                chunk = json.loads(payload)
+                usage = chunk.get("usage") or usage
+                if chunk["choices"]:
+                    arrivals.append(time.monotonic())
     assert usage is not None, f"{url}{route} ended its stream without usage"
-    return usage
+    return Answer(
+        usage=usage,
+        seconds=time.monotonic() - sent,
+        decode_seconds=arrivals[-1] - arrivals[0],
+    )

@@ -5,7 +5,7 @@ It may not judge: every wait is bounded and returns what was there; the tests sa
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -144,7 +144,14 @@ class Load:
         """Send that many requests and wait for the last."""
         return self.keep_up(concurrency, up_to(requests), chat=chat)
 
-    def keep_up(self, concurrency: int, more: Callable[[int], bool], *, chat: bool = False) -> Sent:
+    def keep_up(
+        self,
+        concurrency: int,
+        more: Callable[[int], bool],
+        *,
+        chat: bool = False,
+        lengths: Sequence[int] = (192,),
+    ) -> Sent:
         """Send for as long as `more` holds."""
         return asyncio.run(
             send(
@@ -154,6 +161,7 @@ class Load:
                 concurrency=concurrency,
                 more=more,
                 chat=chat,
+                lengths=lengths,
             )
         )
 

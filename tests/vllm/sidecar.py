@@ -25,18 +25,23 @@ def surroundings() -> dict[str, str]:
 
 @dataclass(slots=True, kw_only=True)
 class Sidecar:
-    """`specgauge serve` beside one target, on a port of the kernel's choosing."""
+    """`specgauge serve` beside one target, on a port of the kernel's choosing.
+
+    Given a configuration file, it has its target from there.
+    """
 
     target: str
     log: Path
+    config: Path | None = None
     url: str = ""
     _process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it and return once it has said where it listens."""
+        source = ["--config", self.config] if self.config else ["--target", self.target]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [COMMAND, "serve", "--target", self.target, "--listen", "127.0.0.1:0"],
+                [COMMAND, "serve", *source, "--listen", "127.0.0.1:0"],
                 env=surroundings(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -63,15 +68,35 @@ class Sidecar:
 
 def inspect(*arguments: str | Path) -> dict[str, Any]:
     """Run `specgauge inspect --json` and return what it says about the only model."""
+    return _only_model(_run("inspect", "--json", *arguments))
+
+
+def verdict(*arguments: str | Path) -> dict[str, Any]:
+    """Run `specgauge verdict --json` and return what it says about the only model."""
+    return _only_model(_run("verdict", "--json", *arguments, codes=(0, 1, 4)))
+
+
+def record_baseline(*arguments: str | Path) -> str:
+    """Run `specgauge baseline record` to its end and return what it said of its levels."""
+    return _run("baseline", "record", *arguments, seconds=300).stderr
+
+
+def _run(
+    *arguments: str | Path, codes: tuple[int, ...] = (0,), seconds: float = 60
+) -> subprocess.CompletedProcess[str]:
     ran = subprocess.run(
-        [COMMAND, "inspect", "--json", *arguments],
+        [COMMAND, *arguments],
         env=surroundings(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=seconds,
         check=False,
     )
-    assert ran.returncode == 0, f"inspect ended with {ran.returncode}: {ran.stderr}"
+    assert ran.returncode in codes, f"{arguments[0]} ended with {ran.returncode}: {ran.stderr}"
+    return ran
+
+
+def _only_model(ran: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     answer = json.loads(ran.stdout)
     assert [model["model_name"] for model in answer["models"]] == ["tiny"], ran.stdout
     return {**answer, **answer["models"][0]}

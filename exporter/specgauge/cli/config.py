@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from specgauge.cli.settings import settings_of
 from specgauge.config import Config, effective, load, schema
 from specgauge.errors import ConfigError
 
@@ -29,7 +30,7 @@ def print_schema() -> None:
 @_FILE
 def check(file: Path) -> None:
     """Check FILE together with the environment; name every problem."""
-    config = _load(file)
+    config = _load(file, whole=True)
     names = ", ".join(target.name for target in config.targets)
     click.echo(f"{file}: OK, {len(config.targets)} target(s): {names}")
 
@@ -41,11 +42,15 @@ def show(file: Path) -> None:
     click.echo(effective(_load(file)), nl=False)
 
 
-def _load(file: Path) -> Config:
+def _load(file: Path, *, whole: bool = False) -> Config:
+    """Read FILE, and if asked for the whole of it the secrets and baselines that it names."""
     try:
-        return load(file, env=os.environ, overrides={})
+        config = load(file, env=os.environ, overrides={})
+        if whole:
+            settings_of(config)
     except ConfigError as error:
         for problem in error.problems:
             placed = problem.startswith((f"{file}:", "SPECGAUGE_"))
             click.echo(problem if placed else f"{file}: {problem}", err=True)
         raise click.exceptions.Exit(error.exit_code) from None
+    return config

@@ -10,13 +10,14 @@ from typing import Protocol
 
 import click
 
+from specgauge.baseline.schema import usable
 from specgauge.config.address import parse_listen
 from specgauge.config.units import parse_duration
 from specgauge.errors import UsageError
 from specgauge.model.derived import Hints
 from specgauge.model.settings import Settings, TargetSettings
 from specgauge.serve.app import Sidecar
-from specgauge.serve.demo.recording import Recording, RecordingName, load
+from specgauge.serve.demo.recording import Recording, RecordingName, load, recorded_baseline
 from specgauge.serve.demo.stand_in import StandIn
 from specgauge.serve.loop import Pace
 
@@ -59,7 +60,12 @@ def make_sidecar(setup: SidecarSetup) -> Service:
     """Make the real sidecar, with its time running as fast as the recording is played."""
     address = parse_listen(setup.listen)
     target = TargetSettings(name="demo", url=setup.engine_url, hints=Hints(method=setup.method))
-    settings = Settings(targets=(target,), host=address.host, port=address.port)
+    settings = Settings(
+        targets=(target,),
+        host=address.host,
+        port=address.port,
+        baselines=(usable(recorded_baseline(), source="the recording's own baseline"),),
+    )
     return Sidecar(settings, pace=Pace(speed=setup.speed))
 
 

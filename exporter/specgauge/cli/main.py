@@ -5,10 +5,12 @@ from collections.abc import Sequence
 import click
 
 from specgauge import __version__
+from specgauge.cli.baseline.group import baseline_group
 from specgauge.cli.config import config_group
 from specgauge.cli.demo import demo
 from specgauge.cli.inspect import inspect
 from specgauge.cli.serve import serve
+from specgauge.cli.verdict import verdict
 from specgauge.errors import SpecgaugeError
 from specgauge.model.outcome import ExitCode
 
@@ -29,6 +31,8 @@ def cli() -> None:
 
 cli.add_command(serve)
 cli.add_command(inspect)
+cli.add_command(verdict)
+cli.add_command(baseline_group)
 cli.add_command(config_group)
 cli.add_command(demo)
 

@@ -1,6 +1,10 @@
 """From the configuration tree to the plain values that the sidecar takes."""
 
-from specgauge.config import Address, Config, Target, control_token, request_headers
+from specgauge.baseline.files import load_dir, load_file
+from specgauge.baseline.schema import BaselineFile, usable
+from specgauge.config import Address, BaselineKeys, Config, Target, control_token, request_headers
+from specgauge.errors import BaselineError, ConfigError
+from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Hints
 from specgauge.model.settings import Settings, TargetSettings
 
@@ -18,7 +22,33 @@ def settings_of(config: Config) -> Settings:
         token=control_token(config),
         histograms=config.export.histograms,
         positions=config.export.positions,
+        decision_window=min(config.decision_window, config.window),
+        baselines=_baselines(config.baseline),
+        baseline_target=config.baseline.target,
+        margin=config.baseline.margin,
     )
+
+
+def _baselines(keys: BaselineKeys) -> tuple[Baseline, ...]:
+    """Read the baseline file, or those of the folder; raises ConfigError for one that is bad."""
+    files: dict[str, BaselineFile] = {}
+    problems: list[str] = []
+    if keys.file is not None:
+        try:
+            files[str(keys.file)] = load_file(keys.file)
+        except BaselineError as error:
+            problems += [f"baseline.file: {line}" for line in error.problems]
+    if keys.dir is not None:
+        try:
+            folder = load_dir(keys.dir)
+        except BaselineError as error:
+            problems += [f"baseline.dir: {line}" for line in error.problems]
+        else:
+            files |= {one.source: one.file for one in folder.candidates}
+            problems += [f"baseline.dir: {line}" for line in folder.problems]
+    if problems:
+        raise ConfigError(problems)
+    return tuple(usable(file, source=source) for source, file in files.items())
 
 
 def _target(target: Target) -> TargetSettings:

@@ -4,11 +4,12 @@ from specgauge.config.address import Address, ListenAddress
 from specgauge.config.assemble import load
 from specgauge.config.describe import effective, schema
 from specgauge.config.files import control_token, named_files, read_secret, request_headers
-from specgauge.config.models import Auth, Config, Export, Scrape, Target, Tls
+from specgauge.config.models import Auth, BaselineKeys, Config, Export, Scrape, Target, Tls
 
 __all__ = [
     "Address",
     "Auth",
+    "BaselineKeys",
     "Config",
     "Export",
     "ListenAddress",

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from specgauge.config.document import parse_yaml
 from specgauge.config.environment import from_environment
 from specgauge.config.fields import kind_of
-from specgauge.config.files import unreadable_files
+from specgauge.config.files import names_file, unreadable_files
+from specgauge.config.keys import KeyPath
 from specgauge.config.layers import from_flags, merge
 from specgauge.config.models import Config
 from specgauge.config.problems import issues_of, lines
@@ -68,17 +69,15 @@ def _read_file(path: Path) -> dict[str, Any]:
     return anchored
 
 
-def _anchored(node: Any, folder: Path) -> Any:
+def _anchored(node: Any, folder: Path, path: KeyPath = ()) -> Any:
     """Relative paths in the file mean files beside it, wherever the program was started."""
     if isinstance(node, list):
-        return [_anchored(item, folder) for item in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        name: str(folder / value)
-        if name.endswith("_file") and isinstance(value, str) and value
-        else value
-        if name == "headers"
-        else _anchored(value, folder)
-        for name, value in node.items()
-    }
+        return [_anchored(item, folder, (*path, index)) for index, item in enumerate(node)]
+    if isinstance(node, dict):
+        return {
+            name: value if name == "headers" else _anchored(value, folder, (*path, name))
+            for name, value in node.items()
+        }
+    if path and isinstance(node, str) and node and names_file(path):
+        return str(folder / node)
+    return node

@@ -21,6 +21,7 @@ from specgauge.config.units import (
     quote,
 )
 
+_LARGEST_MARGIN = 0.5
 _SMALLEST_PAGE = 1024
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t -~]*")
@@ -121,6 +122,18 @@ def _count(value: object) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
     raise ValueError(f"write a whole number from 1, not {_shown(value)}")
+
+
+def _margin(value: object) -> float:
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, str):  # YAML 1.2 texts of numbers reach here as they were written
+        try:
+            number = float(value)
+        except ValueError:
+            number = None
+    if number is None or not 0.0 <= number <= _LARGEST_MARGIN:
+        raise ValueError(f"write a share from 0 to {_LARGEST_MARGIN}, as 0.05, not {_shown(value)}")
+    return float(number)
 
 
 def _role(value: object) -> str:
@@ -253,6 +266,14 @@ Method = Annotated[
 ]
 File = Annotated[
     Path | None, BeforeValidator(_path), WithJsonSchema({"type": _OPTIONAL_TEXT, "minLength": 1})
+]
+Folder = Annotated[
+    Path | None, BeforeValidator(_path), WithJsonSchema({"type": _OPTIONAL_TEXT, "minLength": 1})
+]
+Margin = Annotated[
+    float,
+    BeforeValidator(_margin),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": _LARGEST_MARGIN}),
 ]
 Headers = Annotated[dict[str, str], BeforeValidator(_headers)]
 BearerSecret = Annotated[

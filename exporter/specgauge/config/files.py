@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from specgauge.config.fields import header_safe, user_password
-from specgauge.config.keys import KEYS, template
+from specgauge.config.keys import KEYS, KeyPath, template
 from specgauge.config.models import Auth, Config
 from specgauge.config.problems import Issue
 from specgauge.config.rules import leaves
@@ -49,7 +49,10 @@ def control_token(config: Config) -> str | None:
 
 def named_files(config: Config) -> tuple[Path, ...]:
     """List every file that the configuration names, so that a change to one can be noticed."""
-    files = [config.token_file]
+    baseline = config.baseline
+    files = [config.token_file, baseline.file, baseline.dir]
+    if baseline.dir is not None and baseline.dir.is_dir():
+        files += sorted(baseline.dir.glob("*.json"))
     for target in config.targets:
         auth, tls = target.auth, target.tls
         files += [auth.bearer_file, auth.basic_file, tls.ca_file, tls.cert_file, tls.key_file]
@@ -60,15 +63,28 @@ def unreadable_files(document: dict[str, Any]) -> Iterator[Issue]:
     """Find what is wrong with the files that a merged configuration names."""
     for path, value in leaves(document):
         name = str(path[-1])
-        if not name.endswith("_file") or template(path) not in KEYS or not _is_path(value):
+        if not names_file(path) or template(path) not in KEYS or not _is_path(value):
             continue
         try:
+            if name == "dir":
+                _folder(Path(value))
+                continue
             if check := _CHECKS.get(name):
                 _checked(check, Path(value))
             else:
                 _read(Path(value), 1)
         except ConfigError as error:
             yield Issue(path=path, message=error.problems[0])
+
+
+def names_file(path: KeyPath) -> bool:
+    """Tell whether a key holds the path of a file or a folder."""
+    return str(path[-1]).endswith("_file") or path in {("baseline", "file"), ("baseline", "dir")}
+
+
+def _folder(path: Path) -> None:
+    if not path.is_dir():
+        raise ConfigError([f"{path}: not a folder"])
 
 
 def _is_path(value: object) -> bool:

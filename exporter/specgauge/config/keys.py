@@ -18,7 +18,7 @@ KeyPath = tuple[str | int, ...]
 INDEX = "#"  # stands for any position in a list
 ANY = "*"  # stands for any key of a free mapping
 LATER = frozenset(
-    {"baseline", "guard", "flag", "rules", "routing", "report", "decision_window"},
+    {"guard", "flag", "rules", "routing", "report"},
 )
 
 

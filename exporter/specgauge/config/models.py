@@ -20,9 +20,11 @@ from specgauge.config.fields import (
     Count,
     Duration,
     File,
+    Folder,
     Headers,
     Interval,
     Listen,
+    Margin,
     Method,
     Name,
     Role,
@@ -145,6 +147,23 @@ class Export(BaseModel):
     )
 
 
+class BaselineKeys(BaseModel):
+    """What the speed of a server is compared with; a live target goes before a file."""
+
+    model_config = _SETTINGS
+
+    file: File = Field(default=None, description="Baseline file (specgauge.baseline/v1).")
+    dir: Folder = Field(
+        default=None,
+        description="Folder of baseline files; the one that belongs to the server is taken.",
+    )
+    target: Name = Field(
+        default=None,
+        description="Name of a target without speculation, whose speed now is the baseline.",
+    )
+    margin: Margin = Field(default=0.05, description="A speedup this close to 1 is even.")
+
+
 class Config(BaseModel):
     """Configuration of specgauge."""
 
@@ -170,6 +189,14 @@ class Config(BaseModel):
     )
     export: Export = Field(
         default_factory=Export, description="Which of the larger families /metrics carries."
+    )
+    decision_window: Duration = Field(
+        default=15.0,
+        description="Time that a verdict looks back; grows up to window until it holds enough.",
+        json_schema_extra={"default": "15s"},
+    )
+    baseline: BaselineKeys = Field(
+        default_factory=BaselineKeys, description="What the speed is compared with."
     )
     token: BearerSecret = _secret_key("The token itself; from the environment only.")
 

@@ -32,10 +32,12 @@ def broken_rules(document: dict[str, Any]) -> Iterator[Issue]:
         message = "none given; name one with --target URL, SPECGAUGE_TARGETS or the key targets"
         yield Issue(path=("targets",), message=message)
     yield from _window(document)
+    yield from _decision(document)
     yield from _one_of(document, (), ("token", "token_file"))
     if not isinstance(targets, list):
         return
     yield from _names(targets)
+    yield from _sibling(document, targets)
     for index, target in enumerate(targets):
         if isinstance(target, dict):
             path = ("targets", index)
@@ -65,6 +67,34 @@ def _window(document: dict[str, Any]) -> Iterator[Issue]:
     least = format_duration(_FEWEST_INTERVALS * interval)
     message = f"must be at least {least}, twice scrape.interval ({format_duration(interval)})"
     yield Issue(path=("window",), message=message)
+
+
+def _decision(document: dict[str, Any]) -> Iterator[Issue]:
+    interval = _seconds(_mapping(document.get("scrape")).get("interval", "1s"))
+    window = _seconds(document.get("window", "60s"))
+    decision = _seconds(document.get("decision_window"))
+    if decision is None or interval is None or window is None:
+        return
+    if decision > window:
+        message = f"must not be above window ({format_duration(window)})"
+        yield Issue(path=("decision_window",), message=message)
+    elif decision < _FEWEST_INTERVALS * interval:
+        least = format_duration(_FEWEST_INTERVALS * interval)
+        message = f"must be at least {least}, twice scrape.interval ({format_duration(interval)})"
+        yield Issue(path=("decision_window",), message=message)
+
+
+def _sibling(document: dict[str, Any], targets: list[Any]) -> Iterator[Issue]:
+    wanted = _mapping(document.get("baseline")).get("target")
+    if not isinstance(wanted, str):
+        return
+    for target in targets:
+        if isinstance(target, dict) and _name(target) == wanted:
+            if target.get("role") != "standard":
+                message = f"{quote(wanted)} must have role: standard, to run without speculation"
+                yield Issue(path=("baseline", "target"), message=message)
+            return
+    yield Issue(path=("baseline", "target"), message=f"{quote(wanted)} is the name of no target")
 
 
 def _names(targets: list[Any]) -> Iterator[Issue]:

@@ -6,13 +6,17 @@ from dataclasses import replace
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
+from specgauge.derive.judge import Terms
 from specgauge.errors import ConfigError
-from specgauge.model.settings import Settings
+from specgauge.model.baseline import Baseline
+from specgauge.model.settings import Settings, TargetSettings
 from specgauge.model.view import View
 from specgauge.serve.collector import ViewCollector
+from specgauge.serve.comparison import ComparisonTerms
 from specgauge.serve.exposition import Oven
 from specgauge.serve.log import Log
 from specgauge.serve.loop import Pace, TargetLoop
+from specgauge.serve.sibling import Sibling
 from specgauge.serve.tracker import Tracker
 from specgauge.serve.web import Site, WebServer
 
@@ -113,13 +117,20 @@ class Sidecar:
             if task:
                 task.cancel()
             if loop and loop.target.url == target.url:
-                loop.tracker.adopt(target, settings.window)
+                loop.tracker.adopt(
+                    target, settings.window, self._terms(target, settings), self._sibling(target)
+                )
                 made = replace(loop, target=target, settings=settings)
             else:
                 made = TargetLoop(
                     target=target,
                     settings=settings,
-                    tracker=Tracker(target, settings.window),
+                    tracker=Tracker(
+                        target,
+                        settings.window,
+                        self._terms(target, settings),
+                        self._sibling(target),
+                    ),
                     pace=self._pace,
                     log=self._log,
                     changed=self._refresh,
@@ -128,6 +139,30 @@ class Sidecar:
         for _, task in before.values():
             task.cancel()
         self._refresh()
+
+    def _terms(self, target: TargetSettings, settings: Settings) -> ComparisonTerms:
+        """Say what a target is compared with; a live sibling is looked up when it is asked."""
+        other = settings.baseline_target
+        return ComparisonTerms(
+            baselines=settings.baselines,
+            live=self._live if other not in {None, target.name} else None,
+            interval=settings.interval,
+            decision_window=settings.decision_window,
+            window=settings.window,
+            terms=Terms(margin=settings.margin),
+        )
+
+    def _sibling(self, target: TargetSettings) -> Sibling | None:
+        """Let the target that others are compared with learn its own curve."""
+        if target.name != self._settings.baseline_target:
+            return None
+        return Sibling(target.name, self._settings.interval)
+
+    def _live(self, model: str) -> Baseline | None:
+        """Give the live baseline of a model, as the sibling knows it now."""
+        found = self._loops.get(self._settings.baseline_target or "")
+        sibling = found[0].tracker.sibling if found else None
+        return sibling.baseline(model) if sibling else None
 
     def _refresh(self) -> None:
         self._view = View(

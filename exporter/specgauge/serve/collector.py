@@ -15,9 +15,11 @@ from prometheus_client.registry import Collector
 
 from specgauge import __version__
 from specgauge.model import names
+from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Check, Method, Speculation
 from specgauge.model.names import SeriesName
 from specgauge.model.quantity import Kind, Quantity
+from specgauge.model.verdict import Judgement, Verdict
 from specgauge.model.view import TargetView, View
 
 _DRAFT_COUNTERS = frozenset(
@@ -50,6 +52,7 @@ class ViewCollector(Collector):
         for target in view.targets:
             _counters(families, target, positions=self._positions)
             _gauges(families, target, positions=self._positions)
+            _compared(families, target)
             _about(families, target)
         families.add(names.RELOAD_SUCCESS, (), float(view.reload_ok))
         families.add(names.BUILD_INFO, (__version__, platform.python_version()), 1.0)
@@ -131,6 +134,49 @@ def _gauges(families: _Families, target: TargetView, *, positions: bool) -> None
         ):
             if quantity in derived.values:
                 families.add(names.DERIVATION_INFO, (*labels, quantity, method), 1.0)
+
+
+def _compared(families: _Families, target: TargetView) -> None:
+    """Give what the comparison with a baseline says."""
+    for name, totals in (
+        (names.BASELINE_DECODE_SECONDS, target.baseline_seconds),
+        (names.BASELINE_COVERED_SECONDS, target.covered_seconds),
+    ):
+        for (model, basis), total in totals.items():
+            families.add(name, (target.name, model, basis), total)
+    for model, judgement in target.judgements.items():
+        _judgement(families, (target.name, model), judgement)
+    for model, baseline in target.baselines.items():
+        _baseline(families, (target.name, model), baseline)
+
+
+def _judgement(families: _Families, labels: tuple[str, str], judgement: Judgement) -> None:
+    for name, by_basis in (
+        (names.SPEEDUP, judgement.ratios),
+        (names.SPEEDUP_LOW, judgement.lows),
+        (names.SPEEDUP_HIGH, judgement.highs),
+    ):
+        for basis, value in by_basis.items():
+            families.add(name, (*labels, basis), value)
+    for field, name in names.JUDGED.items():
+        if field in judgement.values:
+            families.add(name, labels, judgement.values[field])
+    for verdict in Verdict:
+        families.add(names.VERDICT, (*labels, verdict), float(verdict is judgement.verdict))
+    for mismatch in judgement.mismatches:
+        families.add(names.BASELINE_MISMATCH, (*labels, mismatch), 1.0)
+
+
+def _baseline(families: _Families, labels: tuple[str, str], baseline: Baseline) -> None:
+    if baseline.created is not None:
+        families.add(names.BASELINE_CREATED, labels, baseline.created)
+    # A live curve moves a little all the time: rounded more, it makes no new series of it.
+    digits = 2 if baseline.method == "live" else 4
+    for level in baseline.curve.levels:
+        at = f"{float(f'{level.decode_concurrency:.{digits}g}'):g}"
+        families.add(names.BASELINE_TPOT, (*labels, at), level.tpot)
+        if level.ttft is not None:
+            families.add(names.BASELINE_TTFT, (*labels, at), level.ttft)
 
 
 def _about(families: _Families, target: TargetView) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 from specgauge import __version__
 from specgauge.derive import inspection
+from specgauge.derive.verdict_document import judgement
 from specgauge.model.view import TargetView, View
 
 SCHEMA = "specgauge.status/v1"
@@ -35,5 +36,13 @@ def _target(target: TargetView) -> dict[str, Any]:
         "window_seconds": target.window_seconds,
         "engine_restarts": sum(n for (model, _), n in target.restarts.items() if model),
         "scrapes": {str(result): count for result, count in target.scrapes.items() if count},
-        "models": [inspection.model(derived) for derived in target.models.values()],
+        "models": [
+            inspection.model(derived)
+            | (
+                {"verdict": judgement(target.judgements[model])}
+                if model in target.judgements
+                else {}
+            )
+            for model, derived in target.models.items()
+        ],
     }

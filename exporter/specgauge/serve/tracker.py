@@ -11,12 +11,16 @@ from specgauge.derive.summary import summarise
 from specgauge.derive.window import drafting, snapshot, windows
 from specgauge.engines.reader import Reader
 from specgauge.errors import SourceError
+from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Check, Derived
 from specgauge.model.ledger import EngineKey, Interval, Ledger
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.quantity import Cell, Page
 from specgauge.model.settings import TargetSettings
+from specgauge.model.verdict import Judgement
 from specgauge.model.view import TargetView
+from specgauge.serve.comparison import Comparison, ComparisonTerms
+from specgauge.serve.sibling import Sibling
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +49,17 @@ _SNAPSHOTS = 120
 class Tracker:
     """Follows one target; keeps what its window needs and no more."""
 
-    def __init__(self, settings: TargetSettings, window: float) -> None:
+    def __init__(
+        self,
+        settings: TargetSettings,
+        window: float,
+        comparison: ComparisonTerms | None = None,
+        sibling: Sibling | None = None,
+    ) -> None:
         self._settings = settings
         self._window = window
+        self._comparison = Comparison(comparison or ComparisonTerms(window=window))
+        self.sibling = sibling
         self._reader = Reader()
         self._ledger: Ledger | None = None
         self._history: deque[_Snapshot] = deque()
@@ -69,12 +81,14 @@ class Tracker:
         is to be called. `seconds` is how long the fetch took.
         """
         page = self._reader.read(data, complete=complete)
-        interval = None
-        if self._ledger is None:
+        before, interval = self._ledger, None
+        if before is None:
             self._ledger = open_ledger(page, at.time)
         else:
-            self._ledger, interval = advance(self._ledger, page, at.time)
+            self._ledger, interval = advance(before, page, at.time)
+            self._compare(before, page, interval, at)
         models, length = self._derive(self._ledger, page, at.time)
+        judgements, baselines = self._judge(self._ledger, page, models, at)
         self._note(page, interval, at)
         self.view = replace(
             self.view,
@@ -92,6 +106,10 @@ class Tracker:
             scrapes=dict(self._scrapes),
             violations=dict(self._violations),
             silenced=silenced(page.layout),
+            judgements=judgements,
+            baselines=baselines,
+            baseline_seconds=dict(self._comparison.baseline_seconds),
+            covered_seconds=dict(self._comparison.covered_seconds),
             doubts=self._ledger.doubts,
         )
         return interval
@@ -107,6 +125,8 @@ class Tracker:
             window_seconds=None,
             engines={},
             models={},
+            judgements={},
+            baselines={},
             scrapes=dict(self._scrapes),
         )
 
@@ -114,9 +134,17 @@ class Tracker:
         """Note which release the engine says it is."""
         self.view = replace(self.view, version=version)
 
-    def adopt(self, settings: TargetSettings, window: float) -> None:
+    def adopt(
+        self,
+        settings: TargetSettings,
+        window: float,
+        comparison: ComparisonTerms,
+        sibling: Sibling | None,
+    ) -> None:
         """Go on under changed settings for the same server."""
         self._settings, self._window = settings, window
+        self._comparison.terms = comparison
+        self.sibling = sibling if self.sibling is None or sibling is None else self.sibling
         self.view = replace(self.view, role=settings.role, hints=settings.hints)
 
     def _derive(
@@ -133,6 +161,38 @@ class Tracker:
         found = windows(start.totals, ledger, page, time - start.time, start.doubts)
         models = {name: summarise(one, self._settings.hints) for name, one in found.items()}
         return models, time - start.time
+
+    def _compare(self, before: Ledger, page: Page, interval: Interval, at: Moment) -> None:
+        """Take an interval in as evidence for a verdict, and for siblings as their baseline."""
+        if self._comparison.terms.wanted:
+            self._comparison.add(interval, page, self.view.version, at.unix)
+        if self.sibling is not None and self._ledger is not None:
+            self.sibling.add(before, self._ledger, page, interval, now=at.unix)
+
+    def _judge(
+        self, ledger: Ledger, page: Page, models: Mapping[str, Derived], at: Moment
+    ) -> tuple[dict[str, Judgement], dict[str, Baseline]]:
+        """Judge every model over its own decision window."""
+        judgements: dict[str, Judgement] = {}
+        baselines: dict[str, Baseline] = {}
+        compared, version = self._comparison, self.view.version
+        if not compared.terms.wanted:
+            return judgements, baselines
+        for model in models:
+            begin = compared.start(model, at.time)
+            snap = next((s for s in self._history if begin - 1e-6 <= s.time < at.time), None)
+            derived, since = models[model], at.time
+            if snap is not None:
+                window = windows(snap.totals, ledger, page, at.time - snap.time, snap.doubts)[model]
+                derived, since = summarise(window, self._settings.hints), snap.time
+            load = derived.values.get("decode_concurrency", 0.0)
+            concurrency = load if isinstance(load, int | float) else 0.0
+            baseline = compared.baseline_of(model, page, version, at.unix, concurrency)
+            facts = compared.facts(model, page, version)
+            judgements[model] = compared.verdict(derived, since, baseline, facts, at.unix)
+            if baseline is not None:
+                baselines[model] = baseline
+        return judgements, baselines
 
     def _window_start(self, time: float) -> _Snapshot | None:
         """Find the point a window back; after a long silence there is none, and one begins."""

@@ -9,6 +9,8 @@ from enum import StrEnum
 from importlib import resources
 from importlib.resources.abc import Traversable
 
+from specgauge.baseline.schema import BaselineFile, parse
+
 FORMAT = "specgauge.recording/v1"
 """The `format` member of every recording file."""
 
@@ -86,6 +88,12 @@ def load(name: RecordingName) -> Recording:
 def load_digests(name: RecordingName) -> tuple[str, ...]:
     """Load the sha256 list that was written beside the recording from the raw pages."""
     return tuple((_data() / name.digests_file_name).read_text("ascii").split())
+
+
+def recorded_baseline() -> BaselineFile:
+    """Load the baseline of the recorded machine: the same server without speculation."""
+    text = (_data() / "baseline.json").read_text("ascii")
+    return parse(text, source="the recorded baseline")
 
 
 def list_digests(pages: Iterable[RecordedPage]) -> str:

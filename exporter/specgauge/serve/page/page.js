@@ -36,6 +36,25 @@ function figure(label, text, style) {
   return box;
 }
 
+const ANSWERS = { pays: ["Speculation pays", "good"], costs: ["Speculation costs", "bad"], even: ["Speculation makes no difference", "dim"], unknown: ["No verdict", "warn"] };
+
+function times(value) { return value.toFixed(2) + "×"; }
+
+function verdict(one) {
+  const [answer, style] = ANSWERS[one.verdict];
+  const line = element("p", undefined, "answer");
+  line.append(element("strong", answer, style));
+  let rest = " (" + one.reason.replaceAll("_", " ") + ")";
+  if (one.speedup_ratio) {
+    rest += ": each token comes " + times(one.speedup_ratio.concurrency) + " as fast as without";
+    if (one.speedup_ratio_low) rest += ", between " + times(one.speedup_ratio_low.concurrency) + " and " + times(one.speedup_ratio_high.concurrency);
+    rest += "; under the same arrivals " + times(one.speedup_ratio.throughput);
+  }
+  if ("breakeven_acceptance_length" in one) rest += "; break-even at an acceptance length of " + one.breakeven_acceptance_length.toFixed(2);
+  line.append(rest + ".");
+  return line;
+}
+
 function model(one) {
   const box = element("div");
   const head = element("h3", one.model_name + " ");
@@ -43,6 +62,7 @@ function model(one) {
   const why = one.speculation_reason ? " (" + one.speculation_reason + ")" : "";
   head.append(element("span", "speculation " + one.speculation.replace("_", " ") + why, "state " + (good[one.speculation] || "dim")));
   box.append(head);
+  if (one.verdict) box.append(verdict(one.verdict));
   const list = element("dl");
   for (const [field, label, write] of SHOWN) {
     if (field in one) list.append(figure(label, write(one[field])));

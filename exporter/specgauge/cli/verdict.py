@@ -1,0 +1,194 @@
+"""`specgauge verdict`: whether speculation pays in recorded pages, against a baseline."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from specgauge.baseline.facts import facts_of
+from specgauge.baseline.files import load_file
+from specgauge.baseline.match import match
+from specgauge.baseline.schema import usable
+from specgauge.cli.verdict_text import describe
+from specgauge.derive.accumulate import advance, open_ledger
+from specgauge.derive.judge import Shape, Terms, judge
+from specgauge.derive.pieces import is_evidence, pieces, usual_spacing
+from specgauge.derive.speedup import Piece
+from specgauge.derive.summary import summarise
+from specgauge.derive.verdict_document import document
+from specgauge.derive.window import windows
+from specgauge.engines.reader import Reader
+from specgauge.errors import SourceError, UsageError
+from specgauge.model.baseline import Baseline
+from specgauge.model.derived import Derived, Hints
+from specgauge.model.ledger import Interval, Ledger
+from specgauge.model.outcome import ExitCode, ScrapeResult
+from specgauge.model.quantity import Kind, Measure, Page, Quantity
+from specgauge.model.verdict import Judgement, Verdict
+from specgauge.serve.timeline import read_timeline
+
+
+@click.command(
+    epilog="\b\nExample:\n  specgauge verdict --baseline baseline.json "
+    "--window 60 before.prom after.prom"
+)
+@click.argument("pages", nargs=-1, type=click.Path(path_type=Path), metavar="[BEFORE AFTER]")
+@click.option(
+    "--baseline", "file", required=True, type=click.Path(path_type=Path), help="Baseline file."
+)
+@click.option("--window", type=float, metavar="SECONDS", help="Time between BEFORE and AFTER.")
+@click.option("--timeline", type=click.Path(path_type=Path), help="JSONL file of pages with times.")
+@click.option(
+    "--margin",
+    type=click.FloatRange(0.0, 0.5),
+    default=0.05,
+    show_default=True,
+    help="A speedup this close to 1 is even.",
+)
+@click.option("--method", help="Speculation method the server was started with.")
+@click.option("--json", "as_json", is_flag=True, help="Print specgauge.verdict/v1.")
+def verdict(
+    pages: tuple[Path, ...],
+    file: Path,
+    window: float | None,
+    timeline: Path | None,
+    margin: float,
+    method: str | None,
+    as_json: bool,
+) -> int:
+    """Say whether speculation paid between two pages or over a timeline.
+
+    Exit code 0: it pays or is even; 1: it costs; 4: no verdict is possible.
+    """
+    moments = _moments(pages, window, timeline)
+    run = follow(moments)
+    baseline = load_baseline(file)
+    terms = Terms(margin=margin)
+    judged = judge_run(run, baseline, Hints(method=method), terms)
+    if as_json:
+        click.echo(json.dumps(document(judged), indent=1, allow_nan=False, ensure_ascii=False))
+    else:
+        for one in judged:
+            click.echo(describe(one))
+    return exit_code(judged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """A page at a time in seconds; None where a scrape failed."""
+
+    time: float
+    page: Page | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Pages added up: the ledgers at both ends, the last page, the intervals between."""
+
+    first: Ledger
+    last: Ledger
+    page: Page
+    intervals: tuple[Interval, ...]
+
+
+def follow(moments: Iterable[Moment]) -> Run:
+    """Add the pages of a run up; raises UsageError where there are not two of them."""
+    seen = [(moment.page, moment.time) for moment in moments if moment.page is not None]
+    if len(seen) < 2:  # noqa: PLR2004 - an interval has two ends
+        raise UsageError("a verdict needs at least two pages")
+    first = ledger = open_ledger(*seen[0])
+    intervals = []
+    for page, time in seen[1:]:
+        ledger, interval = advance(ledger, page, time)
+        intervals.append(interval)
+    return Run(first=first, last=ledger, page=seen[-1][0], intervals=tuple(intervals))
+
+
+def judge_run(run: Run, baseline: Baseline, hints: Hints, terms: Terms) -> list[Judgement]:
+    """Judge every model of a run by the intervals that are evidence."""
+    usual = usual_spacing([interval.seconds for interval in run.intervals])
+    by_model: dict[str, list[Piece]] = defaultdict(list)
+    for interval in run.intervals:
+        if is_evidence(interval, usual):
+            for model, piece in pieces(interval, run.page.layout.dialect).items():
+                by_model[model].append(piece)
+    seconds = run.last.time - run.first.time
+    found = windows(run.first.totals, run.last, run.page, seconds, run.first.doubts)
+    judged = []
+    for model, window in found.items():
+        derived = summarise(window, hints)
+        fit = match(baseline, facts_of(run.page, model), now=None)
+        judged.append(
+            judge(
+                derived,
+                by_model[model],
+                baseline,
+                shape=_shape(derived, window.sums),
+                mismatches=fit.mismatches,
+                warnings=(*fit.warnings, *derived.warnings),
+                spread=fit.spread,
+                terms=terms,
+            )
+        )
+    return judged
+
+
+def load_baseline(path: Path) -> Baseline:
+    """Read a baseline file."""
+    return usable(load_file(path), source=str(path))
+
+
+def exit_code(judged: list[Judgement]) -> ExitCode:
+    """Give 1 where speculation costs anywhere, 4 where a model has no verdict, else 0."""
+    verdicts = {one.verdict for one in judged}
+    if Verdict.COSTS in verdicts:
+        return ExitCode.FAILED
+    return ExitCode.NO_VERDICT if Verdict.UNKNOWN in verdicts or not verdicts else ExitCode.OK
+
+
+def _moments(pages: tuple[Path, ...], window: float | None, timeline: Path | None) -> list[Moment]:
+    """Read the pages that the command line names."""
+    reader = Reader()
+    if timeline is not None and not pages and window is None:
+        return [
+            Moment(
+                time=entry.time,
+                page=None
+                if entry.data is None
+                else _read(reader, entry.data, f"{timeline}:{entry.line}"),
+            )
+            for entry in read_timeline(timeline)
+        ]
+    if timeline is None and len(pages) == 2 and window is not None and 0 < window < 1e9:  # noqa: PLR2004
+        found = []
+        for time, path in zip((0.0, window), pages, strict=True):
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                raise SourceError(ScrapeResult.UNREACHABLE, f"{path}: {error.strerror}") from error
+            found.append(Moment(time=time, page=_read(reader, data, str(path))))
+        return found
+    raise UsageError("give --window SECONDS with BEFORE and AFTER, or --timeline FILE alone")
+
+
+def _read(reader: Reader, data: bytes, place: str) -> Page:
+    try:
+        return reader.read(data)
+    except SourceError as problem:
+        raise SourceError(problem.result, f"{place}: {problem.detail}") from problem
+
+
+def _shape(derived: Derived, sums: Mapping[Measure, float]) -> Shape:
+    """Give the load's shape over the whole run."""
+    prompt, output = (
+        derived.values.get(name)
+        for name in ("prompt_tokens_per_request", "output_tokens_per_request")
+    )
+    return Shape(
+        requests=sums.get((Quantity.TTFT, Kind.COUNT, ""), 0.0),
+        prompt_tokens=prompt if isinstance(prompt, int | float) else None,
+        output_tokens=output if isinstance(output, int | float) else None,
+    )
