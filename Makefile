@@ -1,20 +1,22 @@
 # Everything a person or a build machine runs; `make` alone lists it.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-fast test-timed fuzz test-vllm test-vllm-smoke bench lint wheel packages clean
+.PHONY: help run test test-fast fuzz test-vllm test-vllm-smoke test-unleash bench lint wheel packages clean
 
 PYTHON ?= python3
 VENV ?= .venv
 VLLM ?= 0.32.0
 CASES ?= 1000000
 export VLLM_TEST_ENV ?= $(HOME)/.cache/specgauge/vllm-$(VLLM)
+export UNLEASH_TEST_ENV ?= $(HOME)/.cache/specgauge/unleash
 
 BIN := $(VENV)/bin
-PURE := */specgauge/model/*,*/specgauge/engines/*,*/specgauge/derive/*,*/specgauge/baseline/*
+PURE := */specgauge/model/*,*/specgauge/engines/*,*/specgauge/derive/*,*/specgauge/baseline/*,*/specgauge/guard/*,*/specgauge/render/*,*/specgauge/units.py
 RECORDING := brake exchange files level load prompts record trial twin
 comma := ,
 empty :=
-RIM := $(subst $(empty) $(empty),$(comma),$(foreach room,$(RECORDING),*/specgauge/baseline/$(room).py))
+GUARDING := annotate audit chronicle freeze lock store flags/*
+RIM := $(subst $(empty) $(empty),$(comma),$(foreach room,$(RECORDING),*/specgauge/baseline/$(room).py) $(foreach room,$(GUARDING),*/specgauge/guard/$(room).py))
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -25,16 +27,13 @@ run: $(VENV)/.installed  ## Start the demo: a recorded engine and the sidecar be
 
 test: packages lint  ## Lint, types, every test but the real engine's, coverage (15 minutes)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run $(BIN)/pytest -m "not vllm and not timed" --durations=10
+	$(BIN)/coverage run $(BIN)/pytest -m "not vllm and not unleash" --durations=10
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=92
 	$(BIN)/coverage report --include='$(PURE)' --omit='$(RIM)' --fail-under=100
 
 test-fast: $(VENV)/.installed-dev  ## The working loop: no slow test, no coverage
-	$(BIN)/pytest -m "not slow and not vllm and not timed"
-
-test-timed: $(VENV)/.installed-dev  ## Recording and learning against real clocks; wants an idle machine
-	$(BIN)/pytest -m timed
+	$(BIN)/pytest -m "not slow and not vllm and not unleash"
 
 fuzz: $(VENV)/.installed-dev  ## Feed broken pages to the reader; CASES says how many
 	$(BIN)/python tests/fuzz.py --cases $(CASES)
@@ -46,6 +45,10 @@ test-vllm: $(VENV)/.installed-dev  ## Tests against a real vLLM; VLLM says which
 test-vllm-smoke: $(VENV)/.installed-dev  ## The short form of test-vllm
 	tests/vllm/install.sh $(VLLM)
 	$(BIN)/pytest tests/vllm -m "vllm and smoke"
+
+test-unleash: $(VENV)/.installed-dev  ## Tests against a real Unleash (npm, PostgreSQL)
+	tests/real/install-unleash.sh
+	$(BIN)/pytest tests/real -m unleash
 
 bench: $(VENV)/.installed-dev  ## Time one scrape cycle
 	$(BIN)/python benchmarks/scrape_cycle.py

@@ -20,7 +20,7 @@ from specgauge.model.view import View
 from specgauge.serve.collector import ViewCollector
 from specgauge.serve.exposition import Oven
 from specgauge.serve.log import Log
-from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
+from specgauge.serve.scrape import Endpoint, Scraper
 from specgauge.serve.tracker import Moment, Tracker
 from specgauge.serve.web import Site, WebServer
 
@@ -38,7 +38,7 @@ _LIMIT = 32
 
 @dataclass(slots=True, kw_only=True)
 class Cycle:
-    """A target's scraper and tracker; each turn is a page, a second after the one before."""
+    """A page's scraper and tracker; each turn is a page, a second after the one before."""
 
     url: str
     scraper: Scraper = field(init=False)
@@ -53,7 +53,7 @@ class Cycle:
 
     def __post_init__(self) -> None:
         """Make what the sidecar's loop would."""
-        self.scraper = Scraper(Endpoint(url=metrics_url(self.url)))
+        self.scraper = Scraper(Endpoint(url=self.url))
         self.tracker = Tracker(TargetSettings(name="bench", url=self.url), SCRAPE_WINDOW)
 
     async def turn(self) -> tuple[float, float]:
@@ -75,7 +75,7 @@ class Cycle:
 
 async def measure_cycle(url: str, turns: int) -> list[Row]:
     """Measure a cycle on the recorded page, in turn with the library's parser on that page."""
-    cycle = Cycle(url=url)
+    cycle = Cycle(url=f"{url}/metrics")
     await _warm_up(cycle)
     fetches: list[float] = []
     wholes: list[float] = []
@@ -143,7 +143,7 @@ async def measure_scaling(url: str, turns: int) -> list[Row]:
 
 async def measure_exposition(url: str, turns: int) -> list[Row]:
     """Measure our own page: baked anew for each view, and from what was baked before."""
-    cycle = Cycle(url=url)
+    cycle = Cycle(url=f"{url}/metrics")
     await _warm_up(cycle)
     kitchen = Kitchen()
     taken: dict[str, list[float]] = {}

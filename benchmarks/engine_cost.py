@@ -23,7 +23,7 @@ from specgauge.derive.window import windows
 from specgauge.engines.reader import Reader
 from specgauge.model.derived import Hints
 from specgauge.model.quantity import Page
-from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
+from specgauge.serve.scrape import Endpoint, Scraper
 
 NONE, EVERY_FIVE, EVERY_SECOND = "no scrapes", "every 5 s", "every second"
 _ALONE = 100
@@ -42,7 +42,7 @@ class Phase:
 async def measure(url: str, pids: list[int], seconds: float, rounds: int) -> dict[str, list[Phase]]:
     """Take every variant once a round, in an order that changes."""
     found: dict[str, list[Phase]] = {name: [] for name in _INTERVALS}
-    scraper = Scraper(Endpoint(url=metrics_url(url), timeout=30.0))
+    scraper = Scraper(Endpoint(url=f"{url}/metrics", timeout=30.0))
     order = random.Random(0)  # noqa: S311 - a fair order, not a secret
     try:
         for number in range(rounds):
@@ -56,7 +56,7 @@ async def measure(url: str, pids: list[int], seconds: float, rounds: int) -> dic
 
 async def alone(url: str, pids: list[int]) -> Row:
     """Count the CPU of scrapes one after the other, before there is any load."""
-    scraper = Scraper(Endpoint(url=metrics_url(url), timeout=30.0))
+    scraper = Scraper(Endpoint(url=f"{url}/metrics", timeout=30.0))
     taken = []
     try:
         for _ in range(_ALONE):

@@ -1,9 +1,12 @@
-"""Turns raw captures of a vLLM server under a load ramp into the recordings that ship.
+r"""Turns raw captures of a vLLM server under a load ramp into the recordings that ship.
 
 A capture is a JSON file (or its gzip) with `phases_requests_per_s`, `phase_seconds`, `spec`
 (the speculative configuration or null) and `pages`: a list of `{"t": seconds, "page": text}`.
 
-    python benchmarks/make_recordings.py --speculative eagle.json.gz --standard none.json.gz
+The third recording is a pair of pages of a draft that does not fit, at a steady load.
+
+    python benchmarks/make_recordings.py --speculative eagle.json.gz --standard none.json.gz \
+        --poor poor-before.prom poor-after.prom --poor-seconds 15.41 --poor-requests 64
 """
 
 import argparse
@@ -54,6 +57,26 @@ def make_recording(capture: dict[str, Any], *, engine_version: str, hardware: st
     )
 
 
+def make_pair(
+    before: Path, after: Path, *, seconds: float, requests: int, engine_version: str, hardware: str
+) -> Recording:
+    """Make a recording of two pages: a draft of four tokens whose acceptance was set low."""
+    pages = (
+        RecordedPage(at=0.0, text=before.read_text()),
+        RecordedPage(at=seconds, text=after.read_text()),
+    )
+    return Recording(
+        engine_version=engine_version,
+        hardware=hardware,
+        method="draft_model",
+        synthetic_acceptance=True,
+        num_speculative_tokens=4,
+        arrivals_per_second=(round(requests / seconds, 2),),
+        phase_seconds=seconds,
+        pages=pages,
+    )
+
+
 def write_recording(name: RecordingName, recording: Recording, directory: Path) -> None:
     """Write the compressed recording and, beside it, the sha256 of every raw page."""
     content = pack(recording)
@@ -65,10 +88,13 @@ def write_recording(name: RecordingName, recording: Recording, directory: Path) 
 
 
 def main() -> None:
-    """Make both recordings."""
+    """Make the recordings."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--speculative", type=Path, required=True, help="capture with speculation")
     parser.add_argument("--standard", type=Path, required=True, help="the same arrivals without")
+    parser.add_argument("--poor", type=Path, nargs=2, required=True, metavar=("BEFORE", "AFTER"))
+    parser.add_argument("--poor-seconds", type=float, required=True)
+    parser.add_argument("--poor-requests", type=int, required=True)
     parser.add_argument("--engine-version", default="0.25.1")
     parser.add_argument("--hardware", default="one NVIDIA H200")
     parser.add_argument("--into", type=Path, default=DATA, help="where to write the recordings")
@@ -85,6 +111,14 @@ def main() -> None:
             hardware=arguments.hardware,
         )
         write_recording(name, recording, arguments.into)
+    poor = make_pair(
+        *arguments.poor,
+        seconds=arguments.poor_seconds,
+        requests=arguments.poor_requests,
+        engine_version=arguments.engine_version,
+        hardware=arguments.hardware,
+    )
+    write_recording(RecordingName.POOR, poor, arguments.into)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from specgauge.derive.window import windows
 from specgauge.engines.reader import Reader
 from specgauge.model.derived import Hints
 from specgauge.model.quantity import Page
-from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
+from specgauge.serve.scrape import Endpoint, Scraper
 
 # The `vllm` command asks for its own release by a name that builds for CPUs do not have.
 _BENCH = (
@@ -116,7 +116,7 @@ def _run(command: list[str]) -> None:
 
 
 async def _page(url: str, reader: Reader) -> Page:
-    scraper = Scraper(Endpoint(url=metrics_url(url), timeout=30.0))
+    scraper = Scraper(Endpoint(url=f"{url}/metrics", timeout=30.0))
     try:
         body = await scraper.fetch()
     finally:

@@ -7,11 +7,15 @@ docs/generate.py --check    exit 1 if one of them is stale
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
+from specgauge.config.describe import key_table
 from specgauge.engines.compatibility import markdown_table
 from specgauge.model.names import ALL
+from specgauge.render.alert import NATIVE, SIMPLE, alerts
+from specgauge.render.options import Options
+from specgauge.units import format_duration
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -25,10 +29,38 @@ def series_table() -> str:
     return "".join(lines)
 
 
-BLOCKS: Mapping[str, tuple[str, Callable[[], str]]] = {
-    "README.md": ("compatibility", markdown_table),
-    "docs/metrics.md": ("series", series_table),
-}
+def guard_table() -> str:
+    """Write every key of the guard and its flag with its default, variable and meaning."""
+    return key_table("guard", "flag")
+
+
+def rules_table() -> str:
+    """Write every key of rendered files with its default, variable and meaning."""
+    return key_table("rules")
+
+
+def alert_table() -> str:
+    """Write every alert with its levels, the time that it has to hold, and its summary."""
+    lines = ["| alert | severity, holding for | says |\n", "|---|---|---|\n"]
+    options = Options()
+    more = {"range": None, "has": lambda _: True}
+    found = [*alerts(options), *alerts(options, SIMPLE), *alerts(options, NATIVE, **more)]
+    for name in dict.fromkeys(one.name for one in found):
+        levels = [one for one in found if one.name == name]
+        held = ", ".join(
+            f"{one.level} {format_duration(one.wait) if one.wait else 'at once'}" for one in levels
+        )
+        lines.append(f"| `{name}` | {held} | {levels[0].summary} |\n")
+    return "".join(lines)
+
+
+BLOCKS: tuple[tuple[str, str, Callable[[], str]], ...] = (
+    ("README.md", "compatibility", markdown_table),
+    ("docs/metrics.md", "series", series_table),
+    ("docs/configuration.md", "guard keys", guard_table),
+    ("docs/configuration.md", "rules keys", rules_table),
+    ("docs/rules.md", "alerts", alert_table),
+)
 """The file of each block, the name in its marks, and what makes it."""
 
 
@@ -47,7 +79,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("docs/generate.py: no argument but --check is known\n")
         return 2
     stale = 0
-    for name, (mark, make) in BLOCKS.items():
+    for name, mark, make in BLOCKS:
         path = ROOT / name
         text = path.read_text(encoding="utf-8")
         try:

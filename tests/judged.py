@@ -147,7 +147,7 @@ def plain_phases(spacing: int = 1) -> Iterator[Judgement]:
 
 def only(run: Run, baseline: Baseline) -> Judgement:
     """Judge the one model of a run, by its time per token."""
-    (judged,) = judge_run(run, baseline, Hints(), Terms())
+    (judged,) = judge_run(run, baseline, Hints(), Terms(), now=None)
     return judged
 
 

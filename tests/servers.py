@@ -32,6 +32,11 @@ class RawServer:
         """The root of the server, without a trailing slash."""
         return f"http+unix://{self.path}" if self.path else f"{self.scheme}://{self.address}"
 
+    @property
+    def page(self) -> str:
+        """Where its page is, as whoever fetches it takes it."""
+        return f"{self.url}:/metrics" if self.path else f"{self.url}/metrics"
+
     def header(self, name: str) -> str | None:
         """Look a header up in the latest request."""
         for line in self.requests[-1].decode("latin-1").split("\r\n")[1:]:

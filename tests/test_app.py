@@ -55,7 +55,7 @@ async def test_life(engine: RawServer) -> None:
     """It has a URL from its start on, tells of start and stop, and is gone afterwards."""
     with pytest.raises(RuntimeError, match="not started"):
         _ = Sidecar(quick()).url
-    async with sidecar(TargetSettings(name="spec", url=engine.url)) as made:
+    async with sidecar(TargetSettings(name="spec", url=engine.page)) as made:
         url = made.sidecar.url
         await made.result("ok")
     events = [line.split()[1] for line in made.events()]
@@ -81,7 +81,7 @@ async def test_stops_while_a_target_hangs() -> None:
     """A target that never answers does not hold the end up."""
     loop = asyncio.get_running_loop()
     async with serving(silent) as hanging:
-        target = TargetSettings(name="spec", url=hanging.url)
+        target = TargetSettings(name="spec", url=hanging.page)
         async with sidecar(settings=quick(target, timeout=60)) as made:
             await until(lambda: hanging.requests, "the request")
             began = loop.time()
@@ -132,7 +132,7 @@ async def test_several_targets_of_every_kind(tmp_path: Path) -> None:
 
 async def test_reload_leaves_an_unchanged_target_alone(engine: RawServer) -> None:
     """Reading the same settings again changes nothing and says nothing."""
-    settings = quick(TargetSettings(name="spec", url=engine.url))
+    settings = quick(TargetSettings(name="spec", url=engine.page))
     async with sidecar(settings=settings, read_settings=Desk(settings).read) as made:
         await made.result("ok")
         await made.scrapes()
@@ -144,7 +144,7 @@ async def test_reload_leaves_an_unchanged_target_alone(engine: RawServer) -> Non
 
 async def test_reload_adds_and_removes_targets(engine: RawServer) -> None:
     """A new target is scraped at once; the series of a removed one are gone."""
-    one, two = (TargetSettings(name=name, url=engine.url) for name in ("one", "two"))
+    one, two = (TargetSettings(name=name, url=engine.page) for name in ("one", "two"))
     desk = Desk(quick(one))
     async with sidecar(settings=desk.settings, read_settings=desk.read) as made:
         await made.result("ok")
@@ -165,7 +165,7 @@ async def test_reload_adds_and_removes_targets(engine: RawServer) -> None:
 
 async def test_reload_keeps_the_totals_of_the_same_server(engine: RawServer) -> None:
     """Other terms for the same server go on with its totals, and it does not come up anew."""
-    first = TargetSettings(name="spec", url=engine.url)
+    first = TargetSettings(name="spec", url=engine.page)
     desk = Desk(quick(first))
     async with sidecar(settings=desk.settings, read_settings=desk.read) as made:
         await made.result("ok")
@@ -184,13 +184,13 @@ async def test_reload_keeps_the_totals_of_the_same_server(engine: RawServer) -> 
 async def test_reload_to_another_server_starts_anew(engine: RawServer) -> None:
     """Another URL is another server: its counters have nothing to do with the old one's."""
     async with serving(answer(v1_page(9000))) as other:
-        desk = Desk(quick(TargetSettings(name="spec", url=engine.url)))
+        desk = Desk(quick(TargetSettings(name="spec", url=engine.page)))
         async with sidecar(settings=desk.settings, read_settings=desk.read) as made:
             await made.result("ok")
             engine.script(answer(v1_page(2000)))
             await made.scrapes()
             assert drafts(await made.samples(), "spec") == 1000
-            desk.settings = quick(TargetSettings(name="spec", url=other.url))
+            desk.settings = quick(TargetSettings(name="spec", url=other.page))
             made.sidecar.reload()
             await made.result("ok")
             assert drafts(await made.samples(), "spec") == 0
@@ -198,7 +198,7 @@ async def test_reload_to_another_server_starts_anew(engine: RawServer) -> None:
 
 async def test_reload_applies_what_metrics_carries(engine: RawServer) -> None:
     """Histograms and positions can be switched off while it runs."""
-    desk = Desk(quick(TargetSettings(name="spec", url=engine.url)))
+    desk = Desk(quick(TargetSettings(name="spec", url=engine.page)))
     async with sidecar(settings=desk.settings, read_settings=desk.read) as made:
         await made.result("ok")
         assert any("_bucket{" in key for key in await made.samples())
@@ -209,7 +209,7 @@ async def test_reload_applies_what_metrics_carries(engine: RawServer) -> None:
 
 async def test_reload_cannot_move_the_port(engine: RawServer) -> None:
     """A changed address takes a restart, and that is said."""
-    desk = Desk(quick(TargetSettings(name="spec", url=engine.url)))
+    desk = Desk(quick(TargetSettings(name="spec", url=engine.page)))
     async with sidecar(settings=desk.settings, read_settings=desk.read) as made:
         desk.settings = replace(desk.settings, port=1)
         url = made.sidecar.url
@@ -223,7 +223,7 @@ async def test_reload_cannot_move_the_port(engine: RawServer) -> None:
 
 async def test_reload_revives_a_dead_loop(engine: RawServer) -> None:
     """A loop that died is started again by a reload, even if nothing else changed."""
-    settings = quick(TargetSettings(name="spec", url=engine.url))
+    settings = quick(TargetSettings(name="spec", url=engine.page))
     async with sidecar(settings=settings) as made:
         await made.result("ok")
         _, task = made.sidecar._loops["spec"]
@@ -276,7 +276,7 @@ async def test_comparison_with_a_file(engine: RawServer) -> None:
     """The baseline of the settings is compared with; a reload exchanges it under the same loop."""
     engine.script(*running(v1_page))
     settings = replace(
-        quick(TargetSettings(name="spec", url=engine.url)), baselines=(base(line(*WIDE)),)
+        quick(TargetSettings(name="spec", url=engine.page)), baselines=(base(line(*WIDE)),)
     )
     desk = Desk(settings)
     async with sidecar(settings=settings, read_settings=desk.read) as made:
@@ -299,8 +299,8 @@ async def test_comparison_with_a_live_sibling(engine: RawServer) -> None:
     engine.script(*running(v1_page))
     async with serving(*running(plain_page)) as other:
         targets = (
-            TargetSettings(name="spec", url=engine.url),
-            TargetSettings(name="plain", url=other.url, role="standard"),
+            TargetSettings(name="spec", url=engine.page),
+            TargetSettings(name="plain", url=other.page, role="standard"),
         )
         settings = replace(quick(*targets), baseline_target="plain")
         desk = Desk(settings)
@@ -326,8 +326,8 @@ async def test_sibling_that_is_not_known_yet(engine: RawServer) -> None:
     engine.script(*running(v1_page))
     async with serving(silent) as other:
         targets = (
-            TargetSettings(name="spec", url=engine.url),
-            TargetSettings(name="plain", url=other.url, role="standard"),
+            TargetSettings(name="spec", url=engine.page),
+            TargetSettings(name="plain", url=other.page, role="standard"),
         )
         settings = replace(quick(*targets, timeout=60), baseline_target="plain")
         async with sidecar(settings=settings) as made:
@@ -339,7 +339,7 @@ async def test_sibling_that_is_not_known_yet(engine: RawServer) -> None:
 
 async def test_sibling_that_is_no_target(engine: RawServer) -> None:
     """A name of no target gives no baseline."""
-    settings = replace(quick(TargetSettings(name="spec", url=engine.url)), baseline_target="gone")
+    settings = replace(quick(TargetSettings(name="spec", url=engine.page)), baseline_target="gone")
     engine.script(*running(v1_page))
     async with sidecar(settings=settings) as made:
         await until(lambda: verdict(made), "a verdict")

@@ -44,6 +44,14 @@ def test_the_interval_joins_both_intervals() -> None:
     assert pair.equal
 
 
+def test_no_ratio_is_below_zero() -> None:
+    """Where the times are hardly known, the interval of their ratio begins at 0."""
+    wide = level(8.0, 0.005, server={"tpot_ci95": [0.0, 0.011]})
+    pair = compared(LOW, wide).pairs[-1]
+    assert pair.low == 0.0
+    assert pair.high > 2.0
+
+
 def test_without_a_recorded_interval_five_percent_stand_for_it() -> None:
     """A baseline that knows no interval is not taken for exact."""
     bare = [

@@ -258,6 +258,16 @@ def test_shape_of_the_last_hundred_requests() -> None:
     assert list(shapes(one, (50, 201), (50, 201))) == [VerdictReason.WORKLOAD_MISMATCH, above]
 
 
+def test_another_shape_of_load_is_not_priced() -> None:
+    """What a load of another shape would have cost without speculation is not known."""
+    one = Followed(SHAPED)
+    one.serve(100 * 200, 20.0, firsts=100.0, prompts=10000.0)
+    priced = one.made.covered_seconds["target", "concurrency"]
+    assert priced > 0.0
+    one.serve(200 * 600, 100.0, firsts=200.0, prompts=20000.0)
+    assert one.made.covered_seconds["target", "concurrency"] == priced
+
+
 def test_few_requests_tell_no_shape() -> None:
     """Below a hundred requests the shape is not judged."""
     one = Followed(SHAPED)

@@ -33,14 +33,14 @@ from specgauge.config import (
 from specgauge.config.address import default_name, parse_address, parse_listen
 from specgauge.config.document import parse_yaml
 from specgauge.config.keys import KEYS
-from specgauge.config.units import (
+from specgauge.errors import ConfigError
+from specgauge.units import (
     format_duration,
     format_size,
     parse_duration,
     parse_size,
     quote,
 )
-from specgauge.errors import ConfigError
 
 DOCS = Path(__file__).parents[1] / "docs" / "configuration.md"
 ONE = "targets: [{url: 'http://a:1'}]\n"
@@ -329,7 +329,7 @@ def test_defaults(tmp_path: Path) -> None:
         ("role: standard", "role: unknown key; did you mean targets[].role?"),
         ("qqqq: 5", "qqqq: unknown key; see specgauge config schema"),
         (r'"a\nb": 5', r'"a\nb": unknown key'),
-        ("guard: {dry_run: true}", "guard: not a key of this release of specgauge"),
+        ("report: {dir: x}", "report: not a key of this release of specgauge"),
         ("decision_window: 15", "decision_window: 15 has no unit; write 15s"),
         ("decision_window: 61s", "decision_window: must not be above window (1m)"),
         (
@@ -665,7 +665,7 @@ def test_numbered_variables_reach_into_the_file(tmp_path: Path) -> None:
         ({"SPECGAUGE_\n": ""}, r"'SPECGAUGE_\n': unknown variable"),
         ({"SPECGAUGE_TARGETS_#_URL": "x"}, "SPECGAUGE_TARGETS_#_URL: unknown variable"),
         ({"SPECGAUGE_PORT": "9843"}, "SPECGAUGE_PORT: unknown variable"),
-        ({"SPECGAUGE_GUARD_DRY_RUN": "1"}, "SPECGAUGE_GUARD_DRY_RUN: not a key of this release"),
+        ({"SPECGAUGE_ROUTING_DIR": "1"}, "SPECGAUGE_ROUTING_DIR: not a key of this release"),
         ({"SPECGAUGE_WINDOW": "60"}, "SPECGAUGE_WINDOW: 60 has no unit; write 60s"),
         ({"SPECGAUGE_WINDOW": "\udcff"}, "SPECGAUGE_WINDOW: not UTF-8"),
         ({"SPECGAUGE_EXPORT_POSITIONS": "1"}, "SPECGAUGE_EXPORT_POSITIONS: write true or false"),
@@ -902,7 +902,8 @@ def test_schema() -> None:
         ("scrape: {interval: 30}", False),
         ("scrape: {interval: ''}", False),
         ("scrape: {max_bytes: 5M}", False),
-        ("guard: {}", False),
+        ("targets: [{url: 'http://a'}]\nguard: {}", True),
+        ("report: {}", False),
         ("targets: [{name: a}]", False),
         ("targets: [{url: 'a:1'}]", False),
     ],

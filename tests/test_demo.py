@@ -9,6 +9,7 @@ import socket
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 
 import aiohttp
 import pytest
@@ -17,7 +18,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from specgauge.cli.demo import DemoOptions, Service, SidecarSetup, demo, describe, play
+from specgauge.cli.demo import (
+    DemoOptions,
+    Service,
+    SidecarSetup,
+    demo,
+    describe,
+    make_sidecar,
+    play,
+)
 from specgauge.errors import UsageError
 from specgauge.serve.demo.recording import (
     RecordedPage,
@@ -30,7 +39,8 @@ from specgauge.serve.demo.recording import (
     unpack,
 )
 from specgauge.serve.demo.replay_page import Reel
-from specgauge.serve.demo.stand_in import CONTENT_TYPE, StandIn, scaled_clock
+from specgauge.serve.demo.stand_in import CONTENT_TYPE, StandIn
+from specgauge.serve.demo.story import Act, Plot, Story
 
 RECORDINGS = {name: load(name) for name in RecordingName}
 REELS = {name: Reel(recording) for name, recording in RECORDINGS.items()}
@@ -166,7 +176,7 @@ def test_a_recorded_moment_shows_the_recorded_page(name: RecordingName) -> None:
 @pytest.mark.parametrize("error", [1e-9, -1e-9], ids=["late", "early"])
 def test_a_clock_off_by_a_nanosecond_changes_no_counter(name: RecordingName, error: float) -> None:
     """Float error in the clock does not cost a count."""
-    page = RECORDINGS[name].pages[50]
+    page = RECORDINGS[name].pages[min(50, len(RECORDINGS[name].pages) - 1)]
     kinds = find_kinds(page.text)
     recorded = read_samples(page.text)
     shown = read_samples(REELS[name].page_at(page.at + error))
@@ -271,7 +281,7 @@ def test_a_sum_moves_only_with_its_count() -> None:
         assert (later[f"{E2E}_sum"] > earlier[f"{E2E}_sum"]) == (finished > 0)
 
 
-@every_recording
+@pytest.mark.parametrize("name", [RecordingName.SPECULATIVE, RecordingName.STANDARD], ids=str)
 def test_a_gauge_shows_the_earlier_page(name: RecordingName) -> None:
     """Requests running are those of the page before, and the first page's before the start."""
     pages, reel = RECORDINGS[name].pages, REELS[name]
@@ -344,6 +354,74 @@ def test_a_recording_of_two_pages_plays() -> None:
     assert seconds == sorted(seconds)
 
 
+# --- the story ------------------------------------------------------------------------------
+
+
+def test_the_story_shows_one_server() -> None:
+    """Through all acts no counter falls, and the draft counters stand still without drafts."""
+    story = Story(RECORDINGS, Plot(spoils_after=20.0, mended_after=20.0))
+    drafts = "vllm:spec_decode_num_drafts_total"
+    acts: list[Act] = []
+    last: dict[str, float] = {}
+    grown: dict[Act, set[bool]] = {}
+    for now in range(120):
+        samples = read_samples(story.page_at(float(now)))
+        fell = {
+            key
+            for key, value in samples.items()
+            if key.partition("{")[0].endswith(("_total", "_count", "_bucket", "_sum"))
+            and value < last.get(key, 0.0)
+        }
+        assert not fell
+        if last and story.act == acts[-1]:
+            grown.setdefault(story.act, set()).add(
+                sum_by_name(samples)[drafts] > sum_by_name(last)[drafts]
+            )
+        acts.append(story.act)
+        last = samples
+        story.obey(not 40 <= now < 80, float(now))
+    assert [act for act, _ in itertools.groupby(acts)] == [
+        Act.FITTING, Act.UNFIT, Act.WITHOUT, Act.FITTING, Act.UNFIT,
+    ]  # fmt: skip
+    assert True in grown[Act.FITTING]
+    assert grown[Act.UNFIT] == {True}
+    assert grown[Act.WITHOUT] == {False}
+
+
+@pytest.mark.slow
+async def test_the_demo_closes_the_loop() -> None:
+    """The draft stops fitting, the guard turns it off, it is mended, a probe brings it back."""
+    options = replace(make_options(listen="127.0.0.1:0"), speed=30)
+    made: list[Service] = []
+
+    def make(setup: SidecarSetup) -> Service:
+        made.append(make_sidecar(setup))
+        return made[-1]
+
+    playing = asyncio.create_task(play(RECORDINGS[RecordingName.SPECULATIVE], options, make))
+    states: list[str] = []
+    try:
+        async with asyncio.timeout(120), aiohttp.ClientSession() as session:
+            while states[-1:] != ["active"] or "probing" not in states:
+                await asyncio.sleep(0.1)
+                try:
+                    url = made[0].url
+                except (IndexError, RuntimeError):  # not there yet, or not listening yet
+                    continue
+                document = await (await session.get(f"{url}/api/v1/guard")).json()
+                if states[-1:] != [document["state"]]:
+                    states.append(document["state"])
+    finally:
+        playing.cancel()
+        await asyncio.gather(playing, return_exceptions=True)
+    assert states == ["active", "fallback", "probing", "active"]
+    changes = [one for one in document["history"] if one["changed"]]
+    assert [one["reason"] for one in changes] == [
+        "speedup_below_one", "probe_due", "probe_succeeded",
+    ]  # fmt: skip
+    assert changes[0]["evidence"]["speedup_ratio"] < 0.8
+
+
 # --- the server -----------------------------------------------------------------------------
 
 
@@ -380,15 +458,6 @@ async def test_a_taken_port_is_an_os_error() -> None:
     async with StandIn(recording) as engine:
         with pytest.raises(OSError, match="address already in use"):
             await StandIn(recording, port=int(engine.url.rpartition(":")[2])).start()
-
-
-def test_a_scaled_clock_starts_at_its_clock_and_runs_faster() -> None:
-    """Five seconds become fifty; the start is not scaled."""
-    clock = FakeClock()
-    scaled = scaled_clock(10, clock)
-    assert scaled() == 1000
-    clock.now += 5
-    assert scaled() == 1050
 
 
 # --- the command ----------------------------------------------------------------------------
@@ -485,6 +554,8 @@ def test_the_description_tells_the_truth() -> None:
         "synthetic acceptance, eagle, K = 4.\n"
         "Load rises from 1 to 40 requests/s and falls again, 10 times as fast as recorded: "
         "a round takes 13.3 s, then the next begins.\n"
+        "After 15 s the draft stops fitting: watch the guard turn speculation off, and on again "
+        "about 40 s later, when it is mended.\n"
         "Ctrl-C stops it."
     )
     assert "H200, no speculation." in describe(RECORDINGS[RecordingName.STANDARD], 1)

@@ -3,22 +3,43 @@
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import get_args
 
 import click
 import pytest
+import yaml
 
 import specgauge
 from specgauge.baseline.match import MUST_MATCH
 from specgauge.baseline.schema import BaselineFile
 from specgauge.cli.main import cli
+from specgauge.config.guard_fields import Backend
 from specgauge.config.keys import ANY, INDEX, KEYS
 from specgauge.derive.speedup import Basis
 from specgauge.derive.verdict_document import judgement
+from specgauge.guard.audit import audit_line
+from specgauge.guard.flags.presets import PRESETS
+from specgauge.guard.flags.protocol import WriteResult
 from specgauge.model import names
 from specgauge.model.derived import FIELDS, Check, Method, Reason, Speculation, Warn
+from specgauge.model.guard import (
+    Decision,
+    FlagStatus,
+    GuardReason,
+    GuardView,
+    Outcome,
+    Phase,
+    Signal,
+    Switch,
+)
 from specgauge.model.outcome import ExitCode, ScrapeResult
 from specgauge.model.quantity import Dialect
 from specgauge.model.verdict import Judgement, Verdict, VerdictReason
+from specgauge.render.options import Options
+from specgauge.render.registry import KINDS, render
+from specgauge.render.verify import rules_of
+from specgauge.serve.fleet_answer import FleetReason
+from specgauge.serve.guard_document import guard_document
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(specgauge.__file__).parent
@@ -36,6 +57,9 @@ FOREIGN = {
     "--speculative-config",  # vllm serve
     "--network",  # docker run
     "--save-detailed",  # vllm bench serve
+    "--no-block",  # systemctl
+    "--dynamic-config-json",  # vLLM production-stack's router
+    "--dynamic-config-yaml",  # same
 }  # fmt: skip
 
 
@@ -67,7 +91,15 @@ DERIVED_SERIES = {
 }
 EVENTS = set(re.findall(r'log\.(?:info|warning|fault)\(\s*"(\w+)"', SERVE))
 EVENTS |= set(re.findall(r'"(target_\w+)"', SERVE)) & {"target_down", "target_silent"}
-ROUTES = set(re.findall(r'add_(?:get|post)\("(/[^"]*)"', SERVE))
+EVENTS |= {
+    event
+    for path in (PACKAGE / "serve").glob("guard*.py")
+    for event in re.findall(r'"((?:guard|flag)_\w+)"', path.read_text())
+}
+ROUTES = {
+    re.sub(r":[^}]*}", "}", route)  # what a part of a path may hold
+    for route in re.findall(r'add_(?:get|post)\("(/[^"]*)"', SERVE)
+}
 KEY_PATHS = {
     ".".join(part for part in key.path if part != INDEX).replace("targets.", "targets[].")
     for key in KEYS.values()
@@ -84,6 +116,34 @@ BASELINE_KEYS = {
     for kind in BaselineFile.model_json_schema()["$defs"].values()
     for name in kind["properties"]
 } | set(BaselineFile.model_json_schema()["properties"])
+DECISION = Decision(
+    time=0.0,
+    before=Phase.ACTIVE,
+    state=Phase.FALLBACK,
+    flag=False,
+    outcome=Outcome.DEGRADED,
+    reason="r",
+    changed=True,
+    signal=Signal.SPEEDUP,
+    wanted=Phase.PROBING,
+    rehearsed=("r",),
+    companions=("c",),
+    next_probe=1.0,
+    warnings=("w",),
+)
+RECORD_FIELDS = {
+    *audit_line(DECISION, unix=0.0, target="t", flag_key="k", config_hash="h"),
+    *(name for name in FlagStatus.__dataclass_fields__),
+    *guard_document(
+        GuardView(
+            target="t",
+            dry_run=False,
+            phase=Phase.ACTIVE,
+            since=0.0,
+            flag=FlagStatus(key="k", backend="embedded", place="memory"),
+        )
+    ),
+}
 JUDGED_FIELDS = {
     *names.JUDGED,
     *judgement(
@@ -96,6 +156,19 @@ JUDGED_FIELDS = {
             highs={"concurrency": 1.1},
         )
     ),
+}
+
+RENDERED = [
+    rule
+    for file in render(("rules", "native-rules"), Options())
+    if file.path.endswith(".yaml")
+    for rule in rules_of(yaml.safe_load(file.text))
+]
+ALERTS = {rule["alert"] for rule in RENDERED if "alert" in rule}
+RECORDED = {
+    metric
+    for rule in RENDERED
+    if (metric := rule.get("record", "::").split(":")[1]).startswith("specgauge_")
 }
 
 WORDS: dict[str, Iterable[str]] = {
@@ -118,6 +191,19 @@ WORDS: dict[str, Iterable[str]] = {
     "baseline warnings": BASELINE_WARNINGS,
     "facts that must match": MUST_MATCH,
     "baseline keys": BASELINE_KEYS,
+    "guard states": Phase,
+    "guard outcomes": Outcome,
+    "guard signals": Signal,
+    "signal switches": Switch,
+    "guard reasons": GuardReason,
+    "guard record": RECORD_FIELDS,
+    "write results": WriteResult,
+    "fleet reasons": FleetReason,
+    "flag backends": get_args(get_args(Backend)[0]),
+    "webhook presets": PRESETS,
+    "kinds of rendered files": KINDS,
+    "alerts": ALERTS,
+    "recorded metrics": RECORDED,
 }
 
 
@@ -153,7 +239,12 @@ def test_no_exit_code_is_missing() -> None:
 def test_no_series_is_made_up() -> None:
     """No series stands in the documentation that is not emitted."""
     told = set(re.findall(r"\bspecgauge_[a-z0-9_]*[a-z0-9](?![a-z0-9_]*[*{…<.]\w?)", TEXT))
-    assert sorted(told - SERIES - DERIVED_SERIES) == []
+    assert sorted(told - SERIES - DERIVED_SERIES - RECORDED) == []
+
+
+def test_no_alert_is_made_up() -> None:
+    """No alert stands in the documentation that is not rendered."""
+    assert sorted(set(re.findall(r"\bSpecgauge[A-Z]\w+", TEXT)) - ALERTS) == []
 
 
 def test_no_flag_is_made_up() -> None:

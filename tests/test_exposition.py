@@ -10,6 +10,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_strictly
 from tests.conftest import GOLDEN
+from tests.guarding import guard_view
 from tests.recorded import load_page
 from tests.servers import Answer, answer, serving, then_close
 from tests.sidecars import read_samples
@@ -19,13 +20,14 @@ from specgauge.baseline.schema import usable
 from specgauge.errors import SourceError
 from specgauge.model import names
 from specgauge.model.derived import Hints
+from specgauge.model.guard import FlagStatus, Outcome, Phase
 from specgauge.model.settings import TargetSettings
 from specgauge.model.view import TargetView, View
 from specgauge.serve.collector import ViewCollector
 from specgauge.serve.comparison import ComparisonTerms
 from specgauge.serve.demo.recording import RecordingName, load, recorded_baseline
 from specgauge.serve.exposition import Baked, Oven, accepts_gzip, wants_openmetrics
-from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
+from specgauge.serve.scrape import Endpoint, Scraper
 from specgauge.serve.tracker import Moment, Tracker
 
 BEGAN = 1_796_000_000.0
@@ -100,8 +102,26 @@ STAGES = {
     "diffusion": [Act(name="canvas", answers=[answer(diffusion_page(n)) for n in (1000, 2000)])],
     "compared": [COMPARED, MISMATCHED],
     "down": [DOWN],
+    "guarded": [DOWN],
     "several": [Act(name="up", answers=[answer(v1_page(n)) for n in (1000, 2000, 3000)]), LOST],
 }  # fmt: skip
+
+
+FALLEN = guard_view(
+    phase=Phase.FALLBACK,
+    since=BEGAN + 30.0,
+    next_probe=BEGAN + 330.0,
+    flag=FlagStatus(
+        key="k",
+        backend="file",
+        place="here",
+        desired=False,
+        confirmed=True,
+        writes={"ok": 3, "timeout": 1},
+    ),
+    transitions={("active", "fallback", "speedup_below_one"): 1},
+    assessments={**dict.fromkeys(Outcome, 0), Outcome.DEGRADED: 2},
+)
 
 
 async def play(act: Act) -> TargetView:
@@ -109,7 +129,7 @@ async def play(act: Act) -> TargetView:
     async with serving(*act.answers) as server:
         settings = TargetSettings(name=act.name, url="http://engine:8000", hints=act.hints)
         tracker = Tracker(settings, 60.0, act.comparison)
-        scraper = Scraper(Endpoint(url=metrics_url(server.url)))
+        scraper = Scraper(Endpoint(url=server.page))
         tracker.learn_version(act.version)
         for slot in range(len(act.answers)):
             at = Moment(time=act.every * slot, unix=BEGAN + act.every * slot)
@@ -131,7 +151,8 @@ def bake(view: View, accept: str = "", encoding: str = "") -> Baked:
 
 
 async def stage(name: str) -> View:
-    return View(targets=tuple([await play(act) for act in STAGES[name]]))
+    guard = FALLEN if name == "guarded" else None
+    return View(targets=tuple([await play(act) for act in STAGES[name]]), guard=guard)
 
 
 every_stage = pytest.mark.parametrize("name", STAGES)

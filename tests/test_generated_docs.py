@@ -11,7 +11,13 @@ from specgauge.engines import compatibility
 from specgauge.engines.vllm import NEWEST_RELEASE, OLDEST_RELEASE, TABLE
 
 ROOT = Path(__file__).parents[1]
-FILES = ("README.md", "docs/metrics.md", "docs/generate.py")
+FILES = (
+    "README.md",
+    "docs/metrics.md",
+    "docs/configuration.md",
+    "docs/rules.md",
+    "docs/generate.py",
+)
 
 
 def generate(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -30,15 +36,21 @@ def copy(tmp_path: Path) -> Path:
 
 
 def test_tables_are_current() -> None:
-    """Nobody changed the dialect table or a series without running docs/generate.py."""
+    """Nobody changed the dialect table, a series or a key without running docs/generate.py."""
     run = generate(ROOT, "--check")
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize(
     ("name", "mark"),
-    [("README.md", "compatibility"), ("docs/metrics.md", "series")],
-    ids=["compatibility", "series"],
+    [
+        ("README.md", "compatibility"),
+        ("docs/metrics.md", "series"),
+        ("docs/configuration.md", "guard keys"),
+        ("docs/configuration.md", "rules keys"),
+        ("docs/rules.md", "alerts"),
+    ],
+    ids=["compatibility", "series", "guard keys", "rules keys", "alerts"],
 )
 def test_stale_table_is_told_and_mended(copy: Path, name: str, mark: str) -> None:
     """A changed table fails the check, and a run without --check restores the file exactly."""

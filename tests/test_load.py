@@ -4,10 +4,12 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.calm import Measured, calmly, near
 from tests.servers import (
     Answer,
     answer,
@@ -26,9 +28,6 @@ from specgauge.baseline.load import Ask, Generator, Terms, closed_loop, open_loo
 from specgauge.baseline.plan import Start
 from specgauge.baseline.prompts import Prompt
 from specgauge.baseline.stream import Outcome, Request
-
-# Real clocks and signals: what else the machine does decides, so these run by themselves.
-pytestmark = pytest.mark.timed
 
 ASK = Ask(prompt=Prompt(text="Say something"), tokens=8)
 EXTRAS = Terms(model=MODEL, stream_options={"continuous_usage_stats": True})
@@ -101,12 +100,16 @@ async def test_chat_sends_messages() -> None:
 
 async def test_times_are_the_engines() -> None:
     """TTFT and TPOT of a request are those that the engine made."""
-    async with serving_engine(Engine()) as engine, generating(engine.url) as generator:
-        request = await generator.send(EXTRAS, Ask(prompt=Prompt(text="x"), tokens=40))
-    assert request.tpot == pytest.approx(engine.step.total / engine.step.count, rel=0.6)
-    assert request.first_tokens == 1
-    assert request.ttft is not None
-    assert request.ttft >= engine.ttft.total
+
+    async def ask_once() -> list[Measured]:
+        async with serving_engine(Engine()) as engine, generating(engine.url) as generator:
+            request = await generator.send(EXTRAS, Ask(prompt=Prompt(text="x"), tokens=40))
+        assert request.first_tokens == 1
+        assert request.ttft is not None
+        assert request.ttft >= engine.ttft.total
+        return [near("TPOT", request.tpot, engine.pace, rel=0.2)]
+
+    await calmly(ask_once)
 
 
 @pytest.mark.parametrize(
@@ -201,70 +204,86 @@ async def test_giving_up_says_that_it_was_us() -> None:
 Running = Callable[[Generator, asyncio.Event, Callable[[Request], None]], Coroutine[Any, Any, None]]
 
 
-async def drive(load: Running, engine: Engine, seconds: float) -> tuple[list[Request], int]:
-    """Run a load for a while; gives the requests and the most that were in flight."""
-    requests: list[Request] = []
+@dataclass(slots=True, kw_only=True)
+class Drive:
+    """A load under way: the requests that ended and the most that were in flight at once."""
+
+    generator: Generator
+    requests: list[Request] = field(default_factory=list)
+    most: int = 0
+
+    def reached(self, most: int, ended: int) -> bool:
+        """Look at the load; whether it has got so far, and its own lateness was measured."""
+        self.most = max(self.most, self.generator.in_flight)
+        enough = self.most >= most and len(self.requests) >= ended
+        return enough and len(self.generator.late) > 10
+
+
+async def drive(load: Running, engine: Engine, *, most: int, ended: int) -> Drive:
+    """Run a load until so many were in flight at once and so many have ended."""
     stop = asyncio.Event()
-    most = 0
     async with serving_engine(engine), generating(engine.url) as generator:
-        driving = asyncio.create_task(load(generator, stop, requests.append))
-        loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
-        while loop.time() < end:
-            await asyncio.sleep(0.01)
-            most = max(most, generator.in_flight)
+        found = Drive(generator=generator)
+        driving = asyncio.create_task(load(generator, stop, found.requests.append))
+        await until(lambda: found.reached(most, ended))
         stop.set()
         await driving
-        assert generator.chunks == sum(len(one.arrivals) for one in requests)
-        assert len(generator.late) > 10
-    return requests, most
+        assert generator.chunks == sum(len(one.arrivals) for one in found.requests)
+    return found
 
 
 async def test_a_closed_loop_keeps_its_streams_busy() -> None:
     """As many requests as there are starts are in flight, the first answers shortened."""
     starts = [Start(delay=0.05 * n, share=0.5) for n in range(4)]
     asks = itertools.repeat(Ask(prompt=Prompt(text="x"), tokens=20))
-    requests, most = await drive(
-        lambda g, stop, done: closed_loop(g, EXTRAS, asks, starts, stop, done), Engine(), 1.0
+    found = await drive(
+        lambda g, stop, done: closed_loop(g, EXTRAS, asks, starts, stop, done),
+        Engine(),
+        most=4,
+        ended=12,
     )
-    assert most == 4
-    assert {one.outcome for one in requests} == {Outcome.COMPLETE}
-    assert {one.tokens for one in requests} == {10, 20}
-    assert [one.tokens for one in requests].count(10) == 4
+    assert found.most == 4
+    assert {one.outcome for one in found.requests} == {Outcome.COMPLETE}
+    assert {one.tokens for one in found.requests} == {10, 20}
+    assert [one.tokens for one in found.requests].count(10) == 4
 
 
 async def test_a_closed_loop_pauses_after_failures() -> None:
     """A server that refuses everything is not hammered."""
     engine = Engine(faults=Faults(status=503))
-    requests, _ = await drive(
-        lambda g, stop, done: closed_loop(
-            g, EXTRAS, itertools.repeat(ASK), [Start(delay=0.0, share=1.0)], stop, done
-        ),
+    asks, starts = itertools.repeat(ASK), [Start(delay=0.0, share=1.0)]
+    found = await drive(
+        lambda g, stop, done: closed_loop(g, EXTRAS, asks, starts, stop, done),
         engine,
-        0.5,
+        most=0,
+        ended=4,
     )
-    assert 2 <= len(requests) <= 6
+    pauses = [after.sent - before.ended for before, after in itertools.pairwise(found.requests)]
+    assert min(pauses) > 0.099
 
 
 async def test_a_stream_that_has_not_begun_never_does() -> None:
     """Stopping before a start's delay is over sends nothing."""
-    requests, _ = await drive(
-        lambda g, stop, done: closed_loop(
-            g, EXTRAS, itertools.repeat(ASK), [Start(delay=60.0, share=1.0)], stop, done
-        ),
+    asks, starts = itertools.repeat(ASK), [Start(delay=60.0, share=1.0)]
+    found = await drive(
+        lambda g, stop, done: closed_loop(g, EXTRAS, asks, starts, stop, done),
         Engine(),
-        0.2,
+        most=0,
+        ended=0,
     )
-    assert requests == []
+    assert found.requests == []
 
 
 async def test_an_open_loop_sends_at_its_gaps() -> None:
     """Requests go out whatever the server does: all are sent, answered or not."""
     gaps = itertools.chain([0.0] * 10, itertools.repeat(60.0))
-    requests, most = await drive(
+    found = await drive(
         lambda g, stop, done: open_loop(g, EXTRAS, itertools.repeat(ASK), gaps, stop, done),
         Engine(max_running=1),
-        0.3,
+        most=8,
+        ended=0,
     )
-    assert (len(requests), {one.outcome for one in requests}) == (10, {Outcome.COMPLETE})
-    assert most >= 8
+    assert (len(found.requests), {one.outcome for one in found.requests}) == (
+        10,
+        {Outcome.COMPLETE},
+    )

@@ -28,7 +28,7 @@ async def engine() -> AsyncIterator[RawServer]:
 @pytest.fixture
 async def running(engine: RawServer) -> AsyncIterator[Running]:
     """Run a sidecar before it."""
-    async with sidecar(TargetSettings(name="spec", url=engine.url)) as made:
+    async with sidecar(TargetSettings(name="spec", url=engine.page)) as made:
         await made.result("ok")
         await made.scrapes()
         yield made
@@ -110,7 +110,7 @@ async def test_one_line_down_and_one_line_up(
 
 async def test_one_line_for_a_target_that_hangs(engine: RawServer) -> None:
     """A target that stopped answering is told of once, when its time is over."""
-    target = TargetSettings(name="spec", url=engine.url)
+    target = TargetSettings(name="spec", url=engine.page)
     async with sidecar(settings=quick(target, timeout=1)) as made:
         await made.result("ok")
         await made.scrapes()
@@ -137,7 +137,7 @@ async def test_another_kind_of_failure_is_a_change(running: Running, engine: Raw
 async def test_unreachable_from_the_start_and_then_there(tmp_path: Path) -> None:
     """The sidecar may start before its engine."""
     path = tmp_path / "engine.sock"
-    async with sidecar(TargetSettings(name="spec", url=f"http+unix://{path}")) as made:
+    async with sidecar(TargetSettings(name="spec", url=f"http+unix://{path}:/metrics")) as made:
         await made.result("unreachable")
         await made.scrapes()
         assert len(made.events("target_down")) == 1
@@ -213,7 +213,7 @@ async def test_states_and_warnings_are_told_once(running: Running, engine: RawSe
 
 async def test_missing_engine_is_told_of(engine: RawServer) -> None:
     """Fewer engines than configured are a lasting warning."""
-    target = TargetSettings(name="spec", url=engine.url, hints=Hints(engines=2))
+    target = TargetSettings(name="spec", url=engine.page, hints=Hints(engines=2))
     async with sidecar(target) as made:
         await made.result("ok")
         await made.scrapes(5)
@@ -225,7 +225,7 @@ async def test_missing_engine_is_told_of(engine: RawServer) -> None:
 async def test_odd_content_type_is_told_of_once(engine: RawServer) -> None:
     """A page under a wrong name is taken, and the name told of."""
     engine.script(answer(PAGE, content_type="text/html"))
-    async with sidecar(TargetSettings(name="spec", url=engine.url)) as made:
+    async with sidecar(TargetSettings(name="spec", url=engine.page)) as made:
         await made.result("ok")
         await made.scrapes(3)
         engine.script(answer(PAGE))
@@ -252,7 +252,7 @@ async def test_version_is_taken_if_it_is_one(
 ) -> None:
     """The release that a server says it is becomes a label only if it can be one."""
     script(engine, PAGE, body)
-    async with sidecar(TargetSettings(name="spec", url=engine.url)) as made:
+    async with sidecar(TargetSettings(name="spec", url=engine.page)) as made:
         await made.result("ok")
         await until(lambda: sum(b"GET /version " in one for one in engine.requests))
         await made.scrapes()
@@ -266,7 +266,7 @@ async def test_version_is_asked_once_a_life(engine: RawServer) -> None:
         return sum(request.startswith(b"GET /version ") for request in engine.requests)
 
     script(engine, PAGE, b'{"version": "0.32.0"}')
-    async with sidecar(TargetSettings(name="spec", url=engine.url)) as made:
+    async with sidecar(TargetSettings(name="spec", url=engine.page)) as made:
         await made.result("ok")
         await made.scrapes(10)
         assert asked() == 1

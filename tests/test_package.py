@@ -17,8 +17,9 @@ pytestmark = pytest.mark.package
 PAGE = Path(__file__).parent / "data" / "small_page.prom"
 SCRIPT = str(Path(sys.executable).parent / "specgauge")
 MODULE = [sys.executable, "-m", "specgauge"]
-COMMANDS = ("baseline", "config", "demo", "inspect", "serve", "verdict")
-EVERY_COMMAND = ("", *COMMANDS, "baseline record", "config check", "config schema")
+COMMANDS = ("baseline", "config", "demo", "guard", "inspect", "render", "serve", "verdict")
+NESTED = ("baseline record", "config check", "config schema", "guard replay", "guard status")
+EVERY_COMMAND = ("", *COMMANDS, *NESTED)
 
 
 def answer(*command: str, stdin: str = "") -> str:

@@ -137,7 +137,9 @@ async def watched(clock: RecordedTime) -> AsyncIterator[Running]:
     engine = StandIn(load(RecordingName.SPECULATIVE), clock=clock)
     async with engine:
         engine._started = 0.0
-        settings = replace(quick(TargetSettings(name="demo", url=engine.url)), interval=INTERVAL)
+        settings = replace(
+            quick(TargetSettings(name="demo", url=f"{engine.url}/metrics")), interval=INTERVAL
+        )
         async with sidecar(settings=settings) as made:
             await made.result("ok")
             yield made
@@ -210,7 +212,7 @@ async def test_gauges_go_stale_at_once(prometheus: str, tmp_path: Path) -> None:
     await engine.start()
     try:
         engine._started = 0.0
-        async with sidecar(TargetSettings(name="demo", url=engine.url)) as made:
+        async with sidecar(TargetSettings(name="demo", url=f"{engine.url}/metrics")) as made:
             await made.result("ok")
             clock.now += 10
             await made.scrapes(3)

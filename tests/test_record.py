@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.calm import Measured, calmly, near
 from tests.stub_engine import MODEL, Engine, Faults, serving_engine, until
 
 from specgauge.baseline.brake import Brake
@@ -24,10 +25,7 @@ from specgauge.baseline.schema import BaselineFile, LevelRecord, dump, parse
 from specgauge.cli.baseline.live import describe, finished, watching
 from specgauge.cli.baseline.record import record
 from specgauge.errors import BaselineError, SourceError, UsageError
-from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
-
-# Real clocks and signals: what else the machine does decides, so these run by themselves.
-pytestmark = pytest.mark.timed
+from specgauge.serve.scrape import Endpoint, Scraper
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 PLAN = Plan(
@@ -49,14 +47,16 @@ class Run:
     brake: Brake = field(default_factory=Brake)
 
 
-async def run(engine: Engine, order: Order = ORDER, run: Run | None = None) -> Recording:
+async def run(
+    engine: Engine, order: Order = ORDER, run: Run | None = None, stall_seconds: float = 30.0
+) -> Recording:
     """Record a running engine."""
     kept = run or Run()
-    scraper = Scraper(Endpoint(url=metrics_url(engine.url)))
+    scraper = Scraper(Endpoint(url=f"{engine.url}/metrics"))
     recorder = Recorder(
         order,
         scraper,
-        Generator(parse_address(engine.url), stall_seconds=0.5),
+        Generator(parse_address(engine.url), stall_seconds=stall_seconds),
         brake=kept.brake,
         now=lambda: NOW,
         save=kept.saved.append,
@@ -74,9 +74,19 @@ def plan_with(**changes: object) -> Order:
 
 async def test_a_baseline_is_recorded() -> None:
     """Two levels of a healthy server: both sides' figures agree, and the file says whose it is."""
-    kept = Run()
-    async with serving_engine(Engine()) as engine:
-        made = await run(engine, run=kept)
+
+    async def record_two() -> list[Measured]:
+        kept = Run()
+        async with serving_engine(Engine()) as engine:
+            made = await run(engine, run=kept)
+        assert_whole(made, kept)
+        return [one for level in made.file.levels for one in figures_of(level)]
+
+    await calmly(record_two)
+
+
+def assert_whole(made: Recording, kept: Run) -> None:
+    """Hold a recording of two levels against the stub that it is of."""
     file = made.file
     assert (made.ended, file.partial, file.method, file.created) == (
         None,
@@ -92,36 +102,45 @@ async def test_a_baseline_is_recorded() -> None:
     assert (file.workload.prefix_caching, file.workload.temperature) == (False, 0.0)
     assert "hardware.gpu" in file.missing
     assert [one.concurrency for one in file.levels] == [1, 2]
-    for level in file.levels:
-        assert_sound(level)
     assert [len(one.levels) for one in kept.saved] == [1, 2, 2]
     assert [one.partial for one in kept.saved] == [True, True, False]
     assert parse(dump(file), source="x") == file
+    for level in file.levels:
+        assert_sound(level)
 
 
 def assert_sound(level: LevelRecord) -> None:
-    """Hold a level's two sides against each other and against what was asked for."""
+    """Hold a level against itself and against what was asked for."""
     server, client = level.server, level.client
     assert server is not None
     assert client is not None
-    # The two clocks are apart by what the machine's other work holds the client up.
-    assert client.tpot_seconds.mean == pytest.approx(server.tpot_seconds, rel=0.5)
     assert client.tpot_seconds.ci95 is not None
     assert server.tpot_ci95 is not None
     assert server.tpot_ci95[0] <= server.tpot_seconds <= server.tpot_ci95[1]
-    assert level.concurrency is not None
-    assert 0.4 * level.concurrency < level.decode_concurrency <= level.concurrency
-    assert level.window_seconds is not None
-    assert 0.5 < level.window_seconds < 4.0
     assert 3 <= level.repeats <= 6
     assert (level.failed_requests, server.step_seconds) == (0, server.tpot_seconds)
-    assert level.output_tokens_per_request == pytest.approx(16, abs=5)
-    assert client.chunk_gap_seconds.mean == pytest.approx(server.tpot_seconds, rel=0.6)
+    assert 8 <= (level.output_tokens_per_request or 0.0) <= 24
+
+
+def figures_of(level: LevelRecord) -> list[Measured]:
+    """Hold what the client measured against the server's word, and the load against the plan."""
+    server, client, streams = level.server, level.client, level.concurrency
+    assert server is not None
+    assert client is not None
+    assert streams is not None
+    pace, load = server.tpot_seconds, level.decode_concurrency
+    return [
+        near("client's TPOT", client.tpot_seconds.mean, pace, rel=0.10),
+        near("chunk gap", client.chunk_gap_seconds.mean, pace, rel=0.15),
+        Measured(name="decode concurrency", value=load, low=0.4 * streams, high=streams),
+        Measured(name="window", value=level.window_seconds, low=0.5, high=4.0),
+        Measured(name="tokens", value=level.output_tokens_per_request, low=11.0, high=21.0),
+    ]
 
 
 async def test_every_prompt_is_new_to_the_cache() -> None:
     """No two requests begin alike, lengths are mixed, and the end of a text is not heeded."""
-    async with serving_engine(Engine()) as engine:
+    async with serving_engine(Engine(step_seconds=lambda _: 0.001)) as engine:
         await run(engine, plan_with(levels=closed_levels(["2"])))
     sent = engine.bodies[1:]
     assert len({body["prompt"].split()[0] for body in sent}) == len(sent)
@@ -132,12 +151,19 @@ async def test_every_prompt_is_new_to_the_cache() -> None:
 async def test_an_open_loop_has_rates() -> None:
     """With request rates there are no concurrencies, and the achieved load is measured."""
     order = plan_with(levels=open_levels(["20"]))
-    async with serving_engine(Engine()) as engine:
-        file = (await run(engine, order)).file
-    (level,) = file.levels
-    assert (file.method, level.request_rate, level.concurrency) == ("open_loop", 20.0, None)
-    assert 0.5 < level.decode_concurrency < 8
-    assert level.requests == pytest.approx(20 * (level.window_seconds or 0), rel=0.8)
+
+    async def record_rate() -> list[Measured]:
+        async with serving_engine(Engine()) as engine:
+            file = (await run(engine, order)).file
+        (level,) = file.levels
+        assert (file.method, level.request_rate, level.concurrency) == ("open_loop", 20.0, None)
+        seconds, load = level.window_seconds or 0.0, level.decode_concurrency
+        return [
+            Measured(name="decode concurrency", value=load, low=0.5, high=8.0),
+            Measured(name="requests", value=level.requests, low=14 * seconds, high=26 * seconds),
+        ]
+
+    await calmly(record_rate)
 
 
 async def test_chat_with_thinner_servers() -> None:
@@ -154,16 +180,22 @@ async def test_chat_with_thinner_servers() -> None:
 
 async def test_without_a_page_the_client_alone_measures() -> None:
     """A server without metrics is no obstacle: the client's figures stand alone."""
-    engine = Engine(faults=Faults(page_gone=True))
-    async with serving_engine(engine):
-        file = (await run(engine, plan_with(levels=closed_levels(["2"])))).file
-    (level,) = file.levels
-    assert level.server is None
-    assert level.client is not None
-    assert level.client.tpot_seconds.mean == pytest.approx(0.005, rel=1.0)
-    assert 0.5 < level.decode_concurrency <= 2.0
-    assert file.engine.name == "unknown"
-    assert any("no figures of the server's own" in note for note in file.notes)
+
+    async def record_client() -> list[Measured]:
+        engine = Engine(faults=Faults(page_gone=True))
+        async with serving_engine(engine):
+            file = (await run(engine, plan_with(levels=closed_levels(["2"])))).file
+        (level,) = file.levels
+        assert level.server is None
+        assert level.client is not None
+        assert file.engine.name == "unknown"
+        assert any("no figures of the server's own" in note for note in file.notes)
+        return [
+            near("client's TPOT", level.client.tpot_seconds.mean, engine.pace, rel=0.15),
+            Measured(name="decode concurrency", value=level.decode_concurrency, low=0.5, high=2.0),
+        ]
+
+    await calmly(record_client)
 
 
 async def test_without_usage_the_page_alone_measures() -> None:
@@ -191,13 +223,17 @@ async def test_neither_usage_nor_page() -> None:
 
 async def test_first_chunks_of_several_tokens_are_corrected() -> None:
     """Where the first chunk holds several tokens, the client's TPOT still is the server's step."""
-    engine = Engine(faults=Faults(held_back=4))
     order = plan_with(levels=closed_levels(["1"]))
-    async with serving_engine(engine):
-        file = (await run(engine, order)).file
-    client = file.levels[0].client
-    assert client is not None
-    assert client.tpot_seconds.mean == pytest.approx(engine.step.total / engine.step.count, rel=0.5)
+
+    async def record_held_back() -> list[Measured]:
+        engine = Engine(faults=Faults(held_back=4))
+        async with serving_engine(engine):
+            file = (await run(engine, order)).file
+        client = file.levels[0].client
+        assert client is not None
+        return [near("client's TPOT", client.tpot_seconds.mean, engine.pace, rel=0.10)]
+
+    await calmly(record_held_back)
 
 
 async def test_difference_between_client_and_server_is_named() -> None:
@@ -336,7 +372,7 @@ async def test_what_goes_wrong_under_way_loses_nothing(faults: Faults, told: str
     """A server that fails in the second level leaves a partial file with the first one."""
     engine, kept = Engine(), Run()
     async with serving_engine(engine):
-        task = asyncio.create_task(run(engine, run=kept))
+        task = asyncio.create_task(run(engine, run=kept, stall_seconds=0.5))
         await until(lambda: len(kept.saved) == 1)
         await until(lambda: len(engine.running) == 2)
         engine.faults = faults
@@ -366,7 +402,7 @@ async def test_a_server_that_dies() -> None:
 async def test_a_level_cut_short_is_kept_with_a_note() -> None:
     """Whole pieces of a level are kept when the recording ends within it."""
     engine, kept = Engine(), Run()
-    order = plan_with(levels=closed_levels(["1"]), tolerance=1e-9, window=6.0)
+    order = plan_with(levels=closed_levels(["1"]), tolerance=1e-9, window=3.0)
     async with serving_engine(engine):
         task = asyncio.create_task(run(engine, order, kept))
         await until(lambda: bool(kept.told) and getattr(kept.told[-1], "tpot", None) is not None)
@@ -458,7 +494,7 @@ async def test_the_command_writes_a_file(tmp_path: Path) -> None:
     async with serving_engine(Engine()) as engine:
         process = await start(
             *("--url", f"{engine.url}/v1", "-o", str(file), "--concurrency", "1,4"),
-            *("--window", "0.9", "--warmup", "0.1", "--output-tokens", "8-16"),
+            *("--window", "0.5", "--warmup", "0.1", "--output-tokens", "8-16"),
             *("--gpu", "H200", "--tensor-parallel", "2", "--api-key-file", str(key)),
         )
         code, said = await finish(process)
@@ -474,13 +510,14 @@ async def test_the_command_stopped_leaves_a_partial_file(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     """Stopped after the first level, it keeps that level, marks the file, and ends with 130."""
-    file = tmp_path / "b.json"
-    async with serving_engine(Engine()) as engine:
+    file, engine = tmp_path / "b.json", Engine()
+    async with serving_engine(engine):
         process = await start(
             *("--url", engine.url, "-o", str(file), "--concurrency", "1,2"),
             *("--warmup", "0.1", "--output-tokens", "8-16", "--window", "0.6"),
         )
         await until(file.exists)
+        engine.faults.stall = True  # the next level cannot end before the signal comes
         assert json.loads(file.read_text())["partial"] is True
         process.send_signal(number)
         code, said = await finish(process)
@@ -511,12 +548,12 @@ async def test_the_command_prints_a_file() -> None:
     """With - the whole baseline goes to standard output, once."""
     async with serving_engine(Engine()) as engine:
         process = await start(
-            *("--url", engine.url, "-o", "-", "--concurrency", "1,2"),
-            *("--window", "0.6", "--warmup", "0.1", "--output-tokens", "8-16"),
+            *("--url", engine.url, "-o", "-", "--concurrency", "1"),
+            *("--window", "0.5", "--warmup", "0.1", "--output-tokens", "8-16"),
         )
         printed, said = await process.communicate()
     assert process.returncode == 0, said
-    assert len(parse(printed.decode(), source="-").levels) == 2
+    assert len(parse(printed.decode(), source="-").levels) == 1
 
 
 def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.servers import (
 from specgauge import __version__
 from specgauge.errors import SourceError
 from specgauge.model.outcome import ScrapeResult
-from specgauge.serve.scrape import Body, Endpoint, Scraper, metrics_url
+from specgauge.serve.scrape import Body, Endpoint, Scraper
 
 PAGE = b"".join(
     b'vllm:spec_decode_num_%b_total{engine="0",model_name="acme/chat-70b"} %d.0\n' % pair
@@ -50,7 +50,7 @@ async def server() -> AsyncIterator[RawServer]:
 
 @pytest.fixture
 async def scraper(server: RawServer) -> AsyncIterator[Scraper]:
-    async with scraping(Endpoint(url=metrics_url(server.url))) as opened:
+    async with scraping(Endpoint(url=server.page)) as opened:
         yield opened
 
 
@@ -128,7 +128,7 @@ async def test_odd_page_is_taken(server: RawServer, scraper: Scraper, page: byte
 async def test_request(server: RawServer) -> None:
     """The request names who asks and what is understood, and carries the extra headers."""
     headers = {"Authorization": "Bearer s3cret", "X-Scope": "a"}
-    url = metrics_url(server.url.replace("://", "://user:pw@") + "/m%2Fx?name[]=a|b%20c")
+    url = server.url.replace("://", "://user:pw@") + "/m%2Fx?name[]=a|b%20c"
     async with scraping(Endpoint(url=url, headers=headers)) as scraper:
         await scraper.fetch()
     sent = server.requests[0]
@@ -149,7 +149,7 @@ async def test_request(server: RawServer) -> None:
 
 async def test_credentials_in_url(server: RawServer) -> None:
     """A user and a password in the URL are sent as such."""
-    url = metrics_url(server.url.replace("://", "://user:p%40w@"))
+    url = server.page.replace("://", "://user:p%40w@")
     async with scraping(Endpoint(url=url)) as scraper:
         await scraper.fetch()
     assert server.header("Authorization") == "Basic dXNlcjpwQHc="
@@ -215,7 +215,7 @@ async def test_unix_socket(tmp_path: Path) -> None:
     """An engine behind a unix socket is asked like any other."""
     async with (
         serving(answer(PAGE), path=tmp_path / "engine.sock") as server,
-        scraping(Endpoint(url=metrics_url(server.url))) as scraper,
+        scraping(Endpoint(url=server.page)) as scraper,
     ):
         assert (await scraper.fetch()).data == PAGE
         assert server.requests[0].startswith(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n")
@@ -225,7 +225,7 @@ async def test_unix_socket(tmp_path: Path) -> None:
 
 async def test_unix_socket_is_missing(tmp_path: Path) -> None:
     """A socket that is not there is named in the error."""
-    url = metrics_url(f"http+unix://{tmp_path}/no.sock:/m?token=x")
+    url = f"http+unix://{tmp_path}/no.sock:/m?token=x"
     async with scraping(Endpoint(url=url)) as scraper:
         with pytest.raises(SourceError) as caught:
             await scraper.fetch()
@@ -233,50 +233,6 @@ async def test_unix_socket_is_missing(tmp_path: Path) -> None:
     assert caught.value.detail == (
         f"http+unix://{tmp_path}/no.sock:/m: cannot connect: No such file or directory"
     )
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("http://h:8000", "http://h:8000/metrics"),
-        ("HTTP://h:8000/", "http://h:8000/metrics"),
-        ("https://h/metrics/", "https://h/metrics/"),
-        ("https://h/a/b?c=d#e", "https://h/a/b?c=d"),
-        ("http://h#/b", "http://h/metrics"),
-        ("http://h?a=/b", "http://h/metrics?a=/b"),
-        ("http://h/?a=b", "http://h/metrics?a=b"),
-        ("http://[::1]:8000", "http://[::1]:8000/metrics"),
-        ("http+unix:///run/e.sock", "http+unix:///run/e.sock:/metrics"),
-        ("http+unix:///run/e.sock:/", "http+unix:///run/e.sock:/metrics"),
-        ("http+unix:///run/e.sock:/a/b", "http+unix:///run/e.sock:/a/b"),
-    ],
-)
-def test_metrics_url(given: str, expected: str) -> None:
-    """A target without a path means `/metrics`; any other path is taken as written."""
-    assert metrics_url(given) == expected
-    assert metrics_url(expected) == expected
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        "",
-        "127.0.0.1:8000",
-        "ftp://h/",
-        "http://",
-        "http:///m",
-        "http://h:x/",
-        "http://h/a b",
-        "http://h/\n",
-        "http+unix://run/e.sock",
-        "ftp://user:s3cret@h/",
-    ],
-)
-def test_metrics_url_is_refused(given: str) -> None:
-    """What cannot be a target is refused with one line that quotes it."""
-    with pytest.raises(ValueError, match=r"^[^\n]+$") as caught:
-        metrics_url(given)
-    assert "s3cret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -296,13 +252,35 @@ def test_metrics_url_is_refused(given: str) -> None:
 )
 async def test_fetch_json(server: RawServer, given: Answer, expected: object) -> None:
     """A document of the same server is had, or None, and the next scrape does not notice."""
-    async with scraping(Endpoint(url=metrics_url(server.url), timeout=1.0)) as scraper:
+    async with scraping(Endpoint(url=server.page, timeout=1.0)) as scraper:
         await scraper.fetch()
         server.script(given)
         assert await scraper.fetch_json("/version") == expected
         assert server.requests[0].startswith(b"GET /version HTTP/1.1\r\n")
         server.script(answer(PAGE))
         assert (await scraper.fetch()).data == PAGE
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(answer(b'{"version": "0.25.1"}'), "0.25.1", id="release"),
+        pytest.param(answer(b'{"version": 25}'), None, id="number"),
+        pytest.param(answer(b'{"version": ""}'), None, id="empty"),
+        pytest.param(answer(b'{"version": "a\\nb"}'), None, id="two lines"),
+        pytest.param(answer(b'{"version": "%s"}' % (b"9" * 64)), "9" * 64, id="longest"),
+        pytest.param(answer(b'{"version": "%s"}' % (b"9" * 65)), None, id="too long"),
+        pytest.param(answer(b'["0.25.1"]'), None, id="a list"),
+        pytest.param(answer(status=404), None, id="not found"),
+    ],
+)
+async def test_fetch_version(
+    server: RawServer, scraper: Scraper, given: Answer, expected: str | None
+) -> None:
+    """A server's release is a short text on one line; anything else is no release."""
+    server.script(given)
+    assert await scraper.fetch_version() == expected
+    assert server.requests[0].startswith(b"GET /version HTTP/1.1\r\n")
 
 
 async def test_close(server: RawServer, scraper: Scraper) -> None:
@@ -348,7 +326,7 @@ async def test_tls(
 ) -> None:
     """A server is trusted by the named authority, under the name that it is said to have."""
     async with serving(answer(PAGE), tls=trusted_by(authority, name)) as server:
-        url = metrics_url(server.url)
+        url = server.page
         endpoint = Endpoint(url=url, ca_file=authority_file, server_name=server_name)
         async with scraping(endpoint) as scraper:
             assert (await scraper.fetch()).data == PAGE
@@ -365,7 +343,7 @@ async def test_client_certificate(
     mine.cert_chain_pems[0].write_to_path(str(cert))
     mine.private_key_pem.write_to_path(str(key))
     async with serving(answer(PAGE), tls=trusted_by(authority, "127.0.0.1", mutual=True)) as server:
-        url = metrics_url(server.url)
+        url = server.page
         known = Endpoint(url=url, ca_file=authority_file, cert_file=str(cert), key_file=str(key))
         async with scraping(known) as scraper:
             assert (await scraper.fetch()).data == PAGE
@@ -411,9 +389,7 @@ async def test_certificate_is_refused(
 ) -> None:
     """A certificate that does not fit is refused before anything is sent."""
     async with serving(answer(PAGE), tls=trusted_by(authority, name)) as server:
-        endpoint = Endpoint(
-            url=metrics_url(server.url), ca_file=authority_file if trusted else None
-        )
+        endpoint = Endpoint(url=server.page, ca_file=authority_file if trusted else None)
         async with scraping(endpoint) as scraper:
             with pytest.raises(SourceError, match=says) as caught:
                 await scraper.fetch()
@@ -426,7 +402,7 @@ async def test_certificates_are_renewed(authority: trustme.CA, tmp_path: Path) -
     path = tmp_path / "ca.pem"
     async with (
         serving(answer(PAGE), tls=trusted_by(authority, "127.0.0.1")) as server,
-        scraping(Endpoint(url=metrics_url(server.url), ca_file=str(path))) as scraper,
+        scraping(Endpoint(url=server.page, ca_file=str(path))) as scraper,
     ):
         with pytest.raises(SourceError, match=r"cannot load the certificates from .*ca\.pem"):
             await scraper.fetch()
@@ -439,7 +415,7 @@ async def test_certificates_are_renewed(authority: trustme.CA, tmp_path: Path) -
 
 async def test_tls_where_http_is_spoken(server: RawServer) -> None:
     """https:// at a plain port says so."""
-    url = metrics_url(server.url).replace("http:", "https:")
+    url = server.page.replace("http:", "https:")
     async with scraping(Endpoint(url=url)) as scraper:
         with pytest.raises(SourceError, match="does not speak TLS") as caught:
             await scraper.fetch()

@@ -26,7 +26,7 @@ from tests.servers import (
 
 from specgauge.errors import SourceError
 from specgauge.model.outcome import ScrapeResult
-from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
+from specgauge.serve.scrape import Endpoint, Scraper
 
 MIB = 1 << 20
 CAP = 4 * MIB
@@ -189,7 +189,7 @@ REFUSALS = {
 
 @asynccontextmanager
 async def scraping(server: RawServer, *, deadline: float = 5.0) -> AsyncIterator[Scraper]:
-    url = metrics_url(server.url)
+    url = server.page
     scraper = Scraper(Endpoint(url=url, timeout=deadline, max_bytes=CAP))
     try:
         yield scraper
@@ -241,7 +241,7 @@ async def test_header_cannot_be_sent() -> None:
     """A header that would end the request early is refused without showing its value."""
     async with serving(answer(PAGE)) as server:
         headers = {"Authorization": "Bearer s3cret\r\nX: y"}
-        scraper = Scraper(Endpoint(url=metrics_url(server.url), headers=headers))
+        scraper = Scraper(Endpoint(url=server.page, headers=headers))
         with pytest.raises(SourceError, match="cannot be sent") as caught:
             await scraper.fetch()
         await scraper.close()

@@ -194,7 +194,7 @@ async def test_demo_is_the_real_sidecar() -> None:
     """The demo serves what the sidecar makes of the recording, under the target `demo`."""
     async with specgauge("demo", "--speed", "20", "--listen", "127.0.0.1:0") as made:
         url = await made.listening()
-        await made.line("speculation")
+        await made.line("info speculation")
         found = await scrape(url)
         assert found['specgauge_target_up{target="demo"}'] == 1
         assert any(key.startswith("specgauge_tokens_per_step") for key in found)

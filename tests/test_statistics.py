@@ -49,11 +49,11 @@ def test_student_t_as_printed(confidence: float, degrees: int, t: float) -> None
 
 def test_formula() -> None:
     """Var = n/(n-1) times the squared residuals over the squared sum, with t of n-1."""
-    found = ratio_estimate([1.0, 2.0, 6.0], [1.0, 2.0, 3.0], confidence=0.95)
+    found = ratio_estimate([2.0, 4.0, 9.0], [1.0, 2.0, 3.0], confidence=0.95)
     deviation = math.sqrt(3 / 2 * (0.25 + 1.0 + 2.25)) / 6.0
-    assert found.value == 1.5
-    assert found.high == pytest.approx(1.5 + student_t(0.95, 2) * deviation)
-    assert found.low == pytest.approx(1.5 - student_t(0.95, 2) * deviation)
+    assert found.value == 2.5
+    assert found.high == pytest.approx(2.5 + student_t(0.95, 2) * deviation)
+    assert found.low == pytest.approx(2.5 - student_t(0.95, 2) * deviation)
 
 
 def test_one_piece_has_no_interval() -> None:
@@ -63,6 +63,13 @@ def test_one_piece_has_no_interval() -> None:
     )
     with pytest.raises(ZeroDivisionError):
         ratio_estimate([3.0], [0.0], confidence=0.95)
+
+
+def test_no_ratio_is_below_zero() -> None:
+    """An interval wider than its own estimate ends at 0, since times have no negative ratio."""
+    found = ratio_estimate([0.1, 4.0], [1.0, 1.0], confidence=0.95)
+    assert found.low == 0.0
+    assert width(found) > found.value
 
 
 def test_further_spread_adds_in_squares() -> None:

@@ -1,6 +1,7 @@
 """`specgauge verdict`: its sources, its document to the letter, its exit codes, its sentences."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +72,10 @@ class Desk:
         self.baseline()
 
     def baseline(self, *levels: Any, **more: Any) -> None:
-        """Write the baseline: 10 ms a token at every load, unless told otherwise."""
+        """Write a new baseline: 10 ms a token at every load, unless told otherwise."""
         flat = [level(one, 0.010, server={"ttft_seconds": 0.05}) for one in (1.0, 64.0)]
-        self.file.write_text(json.dumps(baseline_document(*(levels or flat), **more)))
+        facts = {"created": datetime.now(UTC).isoformat(), **more}
+        self.file.write_text(json.dumps(baseline_document(*(levels or flat), **facts)))
 
     def put(self, name: str, page: bytes) -> str:
         """Write a page."""
@@ -278,6 +280,16 @@ def test_facts_of_the_page_are_compared(desk: Desk) -> None:
     assert (code, found["mismatches"]) == (4, ["parallelism.data"])
 
 
+def test_an_old_baseline_is_doubted(desk: Desk) -> None:
+    """A baseline of over 30 days before the call is named, and widens the interval."""
+    pages = desk.timeline(*steady(0.005))
+    _, new = desk.only("--timeline", pages)
+    desk.baseline(created="2020-01-02T03:04:05Z")
+    _, old = desk.only("--timeline", pages)
+    assert (new["warnings"], old["warnings"]) == ([], ["baseline_stale"])
+    assert old["speedup_ratio_low"]["concurrency"] < new["speedup_ratio_low"]["concurrency"]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -343,16 +355,17 @@ SAID = [
         0.005,
         "target: speculation pays (speedup_above_one). Each token came 2.00 times as fast as "
         "without it at the same concurrency (1.98 to 2.02), 2.00 times under the same arrivals. "
-        "Acceptance length is 3.00; it breaks even at 1.50. By acceptance and step cost 3 draft "
-        "tokens would yield most. Keep it on at this load.\n",
+        "Acceptance length is 3.00; it breaks even at 1.50. At this acceptance and step cost 3 "
+        "draft tokens would yield most. Keep it on at this load.\n",
         id="pays",
     ),
     pytest.param(
         0.021,
         "target: speculation costs (speedup_below_one). Each token came 0.48 times as fast as "
         "without it at the same concurrency (0.47 to 0.48), 0.48 times under the same arrivals. "
-        "A step costs so much that no acceptance length could pay for it. By acceptance and step "
-        "cost no draft pays. Switch it off at this load, or try fewer draft tokens.\n",
+        "A step costs so much that no acceptance length could pay for it. At this acceptance "
+        "and step cost no number of draft tokens would pay. Switch it off at this load, or try "
+        "fewer draft tokens.\n",
         id="costs",
     ),
 ]

@@ -27,7 +27,7 @@ async def running() -> AsyncIterator[Running]:
     """Run a sidecar before an engine that works."""
     async with (
         serving(answer(v1_page(1000)), answer(v1_page(2000))) as engine,
-        sidecar(TargetSettings(name="spec", url=engine.url)) as made,
+        sidecar(TargetSettings(name="spec", url=engine.page)) as made,
     ):
         await made.result("ok")
         yield made
@@ -158,7 +158,7 @@ async def test_reload_is_for_who_has_the_token(
         return settings
 
     async with serving(answer(v1_page(1000))) as engine:
-        settings = quick(TargetSettings(name="spec", url=engine.url), token=token)
+        settings = quick(TargetSettings(name="spec", url=engine.page), token=token)
         async with sidecar(settings=settings, read_settings=read_settings) as running:
             sent = [] if header is None else [f"Authorization: {header}"]
             got = await post(running.sidecar, "/-/reload", *sent)
@@ -189,7 +189,7 @@ async def test_refused_configuration_is_named_and_the_old_one_stays() -> None:
         return settings
 
     async with serving(answer(v1_page(1000))) as engine:
-        settings = quick(TargetSettings(name="spec", url=engine.url), token="t")
+        settings = quick(TargetSettings(name="spec", url=engine.page), token="t")
         bearer = {"Authorization": "Bearer t"}
         async with sidecar(settings=settings, read_settings=read_settings) as running:
             async with running.client.post("/-/reload", headers=bearer) as response:
@@ -212,7 +212,7 @@ async def test_health_is_of_the_sidecar_alone() -> None:
     """A sick engine leaves it ready and healthy; a loop of ours that died does not."""
     async with (
         serving(answer(status=500)) as engine,
-        sidecar(TargetSettings(name="spec", url=engine.url)) as running,
+        sidecar(TargetSettings(name="spec", url=engine.page)) as running,
     ):
         await running.result("http_status")
         for path in ("/-/ready", "/-/healthy"):
@@ -239,8 +239,8 @@ async def test_many_scrapers_while_a_target_hangs() -> None:
 
     async with serving(silent) as hanging, serving(answer(v1_page(1000))) as engine:
         targets = [
-            TargetSettings(name="hanging", url=hanging.url),
-            TargetSettings(name="spec", url=engine.url),
+            TargetSettings(name="hanging", url=hanging.page),
+            TargetSettings(name="spec", url=engine.page),
         ]
         async with sidecar(settings=quick(*targets, timeout=60)) as running:
             await running.result("ok", target=1)

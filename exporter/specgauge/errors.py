@@ -31,6 +31,16 @@ class BaselineError(SpecgaugeError):
         super().__init__("\n".join(self.problems))
 
 
+class RenderError(SpecgaugeError):
+    """Rendered text that cannot be handed out; `problems` holds every fault with its file."""
+
+    exit_code = ExitCode.FAILED
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
 class UsageError(SpecgaugeError):
     """A command line that cannot be obeyed."""
 

@@ -74,8 +74,13 @@ async def send(
     more: Callable[[int], bool],
     lengths: Sequence[int] = (192,),
     chat: bool = False,
+    temperature: Callable[[], float] = lambda: 0.0,
+    route: Callable[[], str] | None = None,
 ) -> Sent:
-    """Keep `concurrency` requests in flight for as long as `more(begun)` holds."""
+    """Keep `concurrency` requests in flight for as long as `more(begun)` holds.
+
+    `temperature` and `route`, the server to send to, are asked at each request.
+    """
     answers: list[Answer] = []
     begun = 0
     timeout = aiohttp.ClientTimeout(total=120)
@@ -85,7 +90,8 @@ async def send(
         while more(begun):
             length = lengths[begun % len(lengths)]
             begun += 1
-            answers.append(await _stream(session, url, _body(model, next(source), length, chat)))
+            asked = _body(model, next(source), length, chat) | {"temperature": temperature()}
+            answers.append(await _stream(session, route() if route else url, asked))
 
     started = time.monotonic()
     async with aiohttp.ClientSession(timeout=timeout) as session:

@@ -57,10 +57,14 @@ def read(text: str) -> Page:
     )
 
 
-def get(url: str, path: str) -> tuple[int, str]:
-    """Ask the server at a root URL for a path; return the status and the body."""
+def get(url: str, path: str, body: str | None = None) -> tuple[int, str]:
+    """Ask the server at a root URL for a path; return the status and the body.
+
+    What has a body is posted, as JSON.
+    """
     with closing(HTTPConnection(urlsplit(url).netloc, timeout=30)) as connection:
-        connection.request("GET", path)
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        connection.request("GET" if body is None else "POST", path, body=body, headers=headers)
         answer = connection.getresponse()
         return answer.status, answer.read().decode()
 

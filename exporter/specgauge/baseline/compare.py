@@ -162,7 +162,7 @@ def _pair(a: Curve, b: Curve, load: float) -> Pair:
         first=first,
         second=second,
         ratio=ratio,
-        low=ratio - half,
+        low=max(ratio - half, 0.0),  # times have no negative ratio
         high=ratio + half,
         interpolated=not (_measured(a, load) and _measured(b, load)),
     )

@@ -25,8 +25,6 @@ WANTED = (
 )
 """Facts that a baseline should state; those that it does not are listed as missing."""
 
-_LONGEST = 256
-
 
 def facts_of(
     page: Page, model: str, *, version: str | None = None, models: object = None
@@ -100,8 +98,3 @@ def _cache_config(page: Page) -> dict[str, object]:
 
 def _is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= 15  # noqa: PLR2004 - as the schema
-
-
-def is_name(value: object) -> bool:
-    """Tell whether a stranger's answer is fit to stand in a file: short text on one line."""
-    return isinstance(value, str) and 0 < len(value) <= _LONGEST and value.isprintable()

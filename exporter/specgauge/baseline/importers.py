@@ -164,7 +164,7 @@ def _pool(runs: Sequence[Run]) -> tuple[float, float, tuple[float, float] | None
     load = _average([run.decode_concurrency for run in runs]) or math.nan
     if len(runs) < _FOR_INTERVAL or found.low is None or found.high is None:
         return found.value, load, None
-    return found.value, load, (max(found.low, 0.0), found.high)
+    return found.value, load, (found.low, found.high)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

@@ -174,10 +174,9 @@ class Recorder:
             await self._require_answer()
             told = "/v1/models names no model; name it with --model"
             raise BaselineError([f"{told}, and give --api-key-file if the server wants a key"])
-        answer: Any = await self._pages.fetch_json("/version")
-        version = answer.get("version") if isinstance(answer, dict) else None
+        version = await self._pages.fetch_version()
         self._facts = {"model.name": model, "engine.name": "unknown"}
-        if isinstance(version, str):
+        if version is not None:
             self._facts["engine.version"] = version
         self._models = models
         return model

@@ -39,6 +39,9 @@ class Pages(Protocol):
     async def fetch_json(self, path: str) -> object | None:
         """Fetch a JSON document; None whatever goes wrong."""
 
+    async def fetch_version(self) -> str | None:
+        """Ask for the engine's release; None where the server does not tell."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from specgauge.cli.settings import settings_of
-from specgauge.config import Config, effective, load, schema
+from specgauge.cli.settings import guard_of, settings_of
+from specgauge.config import Config, advice, effective, load, schema
 from specgauge.errors import ConfigError
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
@@ -29,8 +29,10 @@ def print_schema() -> None:
 @config_group.command("check", epilog="\b\nExample:\n  specgauge config check specgauge.yaml")
 @_FILE
 def check(file: Path) -> None:
-    """Check FILE together with the environment; name every problem."""
+    """Check FILE together with the environment; name every problem, and what may surprise."""
     config = _load(file, whole=True)
+    for line in advice(config):
+        click.echo(f"{file}: warning: {line}", err=True)
     names = ", ".join(target.name for target in config.targets)
     click.echo(f"{file}: OK, {len(config.targets)} target(s): {names}")
 
@@ -48,6 +50,7 @@ def _load(file: Path, *, whole: bool = False) -> Config:
         config = load(file, env=os.environ, overrides={})
         if whole:
             settings_of(config)
+            guard_of(config)
     except ConfigError as error:
         for problem in error.problems:
             placed = problem.startswith((f"{file}:", "SPECGAUGE_"))

@@ -12,14 +12,20 @@ import click
 
 from specgauge.baseline.schema import usable
 from specgauge.config.address import parse_listen
-from specgauge.config.units import parse_duration
 from specgauge.errors import UsageError
+from specgauge.guard.settings import FlagSettings, GuardSettings
 from specgauge.model.derived import Hints
 from specgauge.model.settings import Settings, TargetSettings
 from specgauge.serve.app import Sidecar
+from specgauge.serve.demo.follower import follow
 from specgauge.serve.demo.recording import Recording, RecordingName, load, recorded_baseline
 from specgauge.serve.demo.stand_in import StandIn
+from specgauge.serve.demo.story import Plot, Story
 from specgauge.serve.loop import Pace
+from specgauge.units import parse_duration
+
+_AWAY = 400.0
+"""A cool-down and a probe at a comparable load, in recorded seconds."""
 
 
 class Service(Protocol):
@@ -59,14 +65,16 @@ class SidecarSetup:
 def make_sidecar(setup: SidecarSetup) -> Service:
     """Make the real sidecar, with its time running as fast as the recording is played."""
     address = parse_listen(setup.listen)
-    target = TargetSettings(name="demo", url=setup.engine_url, hints=Hints(method=setup.method))
+    page = f"{setup.engine_url}/metrics"
+    target = TargetSettings(name="demo", url=page, hints=Hints(method=setup.method))
     settings = Settings(
         targets=(target,),
         host=address.host,
         port=address.port,
         baselines=(usable(recorded_baseline(), source="the recording's own baseline"),),
     )
-    return Sidecar(settings, pace=Pace(speed=setup.speed))
+    guard = GuardSettings(flag=FlagSettings(obeyed_by="the recorded engine"))
+    return Sidecar(settings, pace=Pace(speed=setup.speed), guard=guard)
 
 
 async def play(
@@ -81,7 +89,8 @@ async def play(
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
             opened.callback(loop.remove_signal_handler, number)
-        engine = StandIn(recording, speed=options.speed, port=options.engine_port)
+        story = Story({name: load(name) for name in RecordingName}, Plot())
+        engine = StandIn(recording, speed=options.speed, port=options.engine_port, shown=story)
         await _start(engine, f"--engine-port {options.engine_port}", opened)
         setup = SidecarSetup(
             engine_url=engine.url,
@@ -91,6 +100,15 @@ async def play(
         )
         sidecar = make_service(setup)
         await _start(sidecar, f"--listen {options.listen}", opened)
+        flag = f"{sidecar.url}/ofrep/v1/evaluate/flags/{FlagSettings().key}"
+        following = asyncio.create_task(
+            follow(
+                flag,
+                lambda on: story.obey(on, engine.recorded_now()),
+                interval=1.0 / options.speed,
+            )
+        )
+        opened.callback(following.cancel)
         click.echo(f"engine     {engine.url}/metrics\nspecgauge  {sidecar.url}")
         click.echo(describe(recording, options.speed), err=True)
         try:
@@ -121,7 +139,10 @@ def describe(recording: Recording, speed: float) -> str:
         f"vLLM {recording.engine_version} on {recording.hardware}, {speculation}.\n"
         f"Load rises from {arrivals[0]:g} to {max(arrivals):g} requests/s and falls again, "
         f"{speed:g} times as fast as recorded: a round takes {recording.duration / speed:.1f} s, "
-        "then the next begins.\nCtrl-C stops it."
+        "then the next begins.\n"
+        f"After {Plot().spoils_after / speed:.0f} s the draft stops fitting: watch the guard turn "
+        f"speculation off, and on again about {_AWAY / speed:.0f} s later, when it is mended.\n"
+        "Ctrl-C stops it."
     )
 
 

@@ -7,14 +7,11 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 
-from specgauge.cli.settings import scrape_url
 from specgauge.cli.table import draw_models
 from specgauge.config.address import parse_address
-from specgauge.config.units import parse_duration
 from specgauge.derive.accumulate import advance, open_ledger, whole_life
 from specgauge.derive.inspection import document
 from specgauge.derive.summary import summarise
@@ -25,6 +22,7 @@ from specgauge.model.derived import Derived, Hints
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.quantity import Page
 from specgauge.serve.scrape import Endpoint, Scraper
+from specgauge.units import parse_duration
 
 _MAX_BYTES = 64 << 20
 
@@ -120,7 +118,7 @@ async def look(sources: tuple[str, ...], window: float | None) -> Look:
                 page, ended = await _fetched(reader, scraper, sources[0])
                 pages.append(page)
                 window = ended - began
-            version = await _version(scraper)
+            version = await scraper.fetch_version()
             return Look(pages=tuple(pages), seconds=window, version=version)
         taken = [_read(reader, source) for source in sources]
         return Look(pages=tuple(taken), seconds=window, version=None)
@@ -149,7 +147,7 @@ def _is_url(source: str) -> bool:
 def _scraper(url: str) -> Scraper:
     """Make what fetches a URL, by the same rules as the sidecar's."""
     try:
-        page = scrape_url(parse_address(url))
+        page = parse_address(url).page
     except ValueError as problem:
         shown = re.sub("//[^/]*@", "//", url)
         raise UsageError(f"{shown}: {problem}") from problem
@@ -165,12 +163,6 @@ async def _fetched(reader: Reader, scraper: Scraper, url: str) -> tuple[Page, fl
     except SourceError as problem:
         shown = re.sub("//[^/]*@", "//", url)
         raise SourceError(problem.result, f"{shown}: {problem.detail}") from problem
-
-
-async def _version(scraper: Scraper) -> str | None:
-    answer: Any = await scraper.fetch_json("/version")
-    version = answer.get("version") if isinstance(answer, dict) else None
-    return version if isinstance(version, str) else None
 
 
 def _read(reader: Reader, source: str) -> Page:

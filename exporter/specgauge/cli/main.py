@@ -8,7 +8,9 @@ from specgauge import __version__
 from specgauge.cli.baseline.group import baseline_group
 from specgauge.cli.config import config_group
 from specgauge.cli.demo import demo
+from specgauge.cli.guard.group import guard_group
 from specgauge.cli.inspect import inspect
+from specgauge.cli.render import render_files
 from specgauge.cli.serve import serve
 from specgauge.cli.verdict import verdict
 from specgauge.errors import SpecgaugeError
@@ -33,7 +35,9 @@ cli.add_command(serve)
 cli.add_command(inspect)
 cli.add_command(verdict)
 cli.add_command(baseline_group)
+cli.add_command(guard_group)
 cli.add_command(config_group)
+cli.add_command(render_files)
 cli.add_command(demo)
 
 

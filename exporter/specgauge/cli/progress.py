@@ -2,13 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from time import monotonic
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 _WORTH_SHOWING = 2.0
 _TICK = 0.1
+
+Item = TypeVar("Item")
 
 
 @contextlib.asynccontextmanager
@@ -32,3 +36,26 @@ async def waiting(seconds: float, what: str) -> AsyncIterator[None]:
             yield
         finally:
             ticking.cancel()
+
+
+def counting(
+    items: Iterable[Item], total: int, what: str, *, quiet: bool = False
+) -> Iterator[Item]:
+    """Pass items on with a bar that counts them, once that has taken a while on a terminal."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield from items
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    progress = Progress(*columns, console=console, transient=True)
+    bar = progress.add_task(what, total=total)
+    began, drawn = monotonic(), False
+    try:
+        for item in items:
+            yield item
+            progress.advance(bar)
+            if not drawn and monotonic() - began > _WORTH_SHOWING:
+                progress.start()
+                drawn = True
+    finally:
+        progress.stop()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from specgauge.cli.settings import settings_of
+from specgauge.cli.settings import guard_of, settings_of
 from specgauge.config import Config, load, named_files
 from specgauge.errors import UsageError
 from specgauge.model.settings import Settings
@@ -67,7 +67,12 @@ async def run(read: Callable[[], Config], file: Path | None) -> None:
         current = read()
         return settings_of(current)
 
-    sidecar = Sidecar(settings_of(current), read_settings=read_settings)
+    sidecar = Sidecar(
+        settings_of(current),
+        read_settings=read_settings,
+        guard=guard_of(current),
+        read_guard=lambda: guard_of(current),
+    )
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

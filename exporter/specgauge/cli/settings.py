@@ -1,12 +1,36 @@
-"""From the configuration tree to the plain values that the sidecar takes."""
+"""From the configuration tree to the plain values that the sidecar and its guard take."""
+
+from pathlib import Path
 
 from specgauge.baseline.files import load_dir, load_file
 from specgauge.baseline.schema import BaselineFile, usable
-from specgauge.config import Address, BaselineKeys, Config, Target, control_token, request_headers
+from specgauge.config import (
+    BaselineKeys,
+    Config,
+    FlagKeys,
+    GuardKeys,
+    Target,
+    control_token,
+    given_secret,
+    request_headers,
+)
 from specgauge.errors import BaselineError, ConfigError
+from specgauge.guard.policy import Objective, Policy
+from specgauge.guard.settings import (
+    PLAYBOOK_WINDOW,
+    FlagSettings,
+    GrafanaSettings,
+    GuardSettings,
+    PrometheusSettings,
+)
 from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Hints
+from specgauge.model.guard import Signal, Switch
 from specgauge.model.settings import Settings, TargetSettings
+from specgauge.render.alert import levels_known
+from specgauge.render.options import Objective as PromisedTpot
+from specgauge.render.options import Options, Thresholds
+from specgauge.units import parse_duration, quote
 
 
 def settings_of(config: Config) -> Settings:
@@ -27,6 +51,105 @@ def settings_of(config: Config) -> Settings:
         baseline_target=config.baseline.target,
         margin=config.baseline.margin,
     )
+
+
+def guard_of(config: Config) -> GuardSettings | None:
+    """Flatten what the configuration says of the guard and its flag; None where there is none."""
+    guard = config.guard
+    if guard is None:
+        return None
+    decision_window = min(config.decision_window, config.window)
+    if guard.preset == "playbook":
+        decision_window = PLAYBOOK_WINDOW
+    return GuardSettings(
+        policy=_policy(guard, config.baseline.margin, decision_window),
+        flag=_flag(config.flag or FlagKeys()),
+        decision_window=decision_window,
+        source=guard.source,
+        state_file=_text(guard.state_file),
+        audit_file=_text(guard.audit_file),
+        freeze_file=_text(guard.freeze_file),
+        lock_file=_text(guard.lock_file),
+        prometheus=_prometheus(guard),
+        grafana=_grafana(guard),
+    )
+
+
+def _policy(guard: GuardKeys, margin: float, decision_window: float) -> Policy:
+    objective = guard.objective
+    return Policy(
+        dry_run=guard.dry_run,
+        playbook=guard.preset == "playbook",
+        min_tokens=guard.min_tokens,
+        min_requests=guard.min_requests,
+        min_drafts=guard.min_drafts,
+        consecutive=guard.consecutive,
+        severe=guard.severe,
+        decision_window=decision_window,
+        margin=margin,
+        signals={Signal(name): Switch(mode) for name, mode in guard.signals},
+        objective=Objective(
+            tpot_seconds=objective.tpot, ttft_seconds=objective.ttft, e2e_seconds=objective.e2e
+        ),
+        floor=guard.acceptance_floor,
+        cooldown=guard.cooldown,
+        backoff_factor=guard.backoff.factor,
+        backoff_max=guard.backoff.max,
+        probes=guard.recovery.mode == "probe",
+        probe_for=guard.recovery.probe_for,
+        max_fallbacks_per_day=guard.max_fallbacks_per_day,
+        startup_grace=guard.startup_grace,
+        require_standard_capacity=guard.require_standard_capacity,
+        max_fallback_share=guard.max_fallback_share,
+    )
+
+
+def _flag(flag: FlagKeys) -> FlagSettings:
+    """Hand on the keys of the chosen backend alone."""
+    section = getattr(flag, flag.backend.replace("-", "_"))
+    terms: dict[str, object] = {}
+    for name, value in section:
+        if name != "token":
+            terms[name] = str(value) if isinstance(value, Path) else value
+        elif value is not None:
+            terms[name] = given_secret(value)
+    if flag.backend == "etcd":
+        terms["key"] = section.key or flag.key
+    return FlagSettings(
+        backend=flag.backend,
+        key=flag.key,
+        timeout=flag.timeout,
+        check_interval=flag.check_interval,
+        obeyed_by=flag.obeyed_by,
+        terms=terms,
+    )
+
+
+def _prometheus(guard: GuardKeys) -> PrometheusSettings | None:
+    keys = guard.prometheus
+    if keys.url is None:
+        return None
+    return PrometheusSettings(
+        url=keys.url,
+        token_file=_text(keys.token_file),
+        token=given_secret(keys.token),
+        ca_file=_text(keys.ca_file),
+        selector=keys.selector,
+        interval=keys.interval,
+        timeout=keys.timeout,
+    )
+
+
+def _grafana(guard: GuardKeys) -> GrafanaSettings | None:
+    keys = guard.grafana
+    if keys.url is None:
+        return None
+    token = given_secret(keys.token)
+    return GrafanaSettings(url=keys.url, token_file=_text(keys.token_file), token=token)
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def _baselines(keys: BaselineKeys) -> tuple[Baseline, ...]:
@@ -55,22 +178,51 @@ def _target(target: Target) -> TargetSettings:
     tls = target.tls
     return TargetSettings(
         name=target.name,
-        url=scrape_url(target.address),
+        url=target.address.page,
         role=target.role,
         hints=Hints(method=target.method, engines=target.engines),
         headers=request_headers(target.auth),
-        ca_file=str(tls.ca_file) if tls.ca_file else None,
-        cert_file=str(tls.cert_file) if tls.cert_file else None,
-        key_file=str(tls.key_file) if tls.key_file else None,
+        ca_file=_text(tls.ca_file),
+        cert_file=_text(tls.cert_file),
+        key_file=_text(tls.key_file),
         server_name=tls.server_name,
     )
 
 
-def scrape_url(where: Address) -> str:
-    """Write an address as the URL that is fetched."""
-    return f"http+unix://{where.socket}:{_path(where.url)}" if where.socket else where.url
-
-
-def _path(url: str) -> str:
-    """Give what follows the host of a URL."""
-    return "/" + url.partition("://")[2].partition("/")[2]
+def rules_of(config: Config) -> Options:
+    """Flatten what the configuration says of rendered files; raises ConfigError for no alert."""
+    rules = config.rules
+    options = Options(
+        job=rules.job,
+        engine_job=rules.engine_job,
+        selector=rules.selector or "",
+        models=rules.models,
+        keep_labels=rules.keep_labels,
+        scrape_interval=rules.scrape_interval,
+        evaluation_interval=rules.evaluation_interval,
+        short_window=rules.windows.short,
+        medium_window=rules.windows.medium,
+        long_window=rules.windows.long,
+        team=rules.team,
+        teams=rules.teams,
+        labels=rules.labels,
+        levels=rules.levels,
+        severities=rules.severity,
+        waits={name: parse_duration(wait) for name, wait in rules.waits.items()},
+        runbook_url=rules.runbook_url,
+        grafana_url=rules.grafana_url,
+        datasource=rules.datasource,
+        receiver_url=rules.receiver_url,
+        thresholds=Thresholds(**dict(rules.thresholds)),
+        objective=PromisedTpot(tpot=rules.objective.tpot, share=rules.objective.share),
+    )
+    known = levels_known(options)
+    problems = [
+        f"rules.{key}.{quote(name)}: no alert of that name; see rules/README.md"
+        for key, names in (("severity", rules.severity), ("for", rules.waits))
+        for name in names
+        if name not in known
+    ]
+    if problems:
+        raise ConfigError(problems)
+    return options

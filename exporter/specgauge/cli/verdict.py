@@ -1,6 +1,7 @@
 """`specgauge verdict`: whether speculation pays in recorded pages, against a baseline."""
 
 import json
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ def verdict(
     run = follow(moments)
     baseline = load_baseline(file)
     terms = Terms(margin=margin)
-    judged = judge_run(run, baseline, Hints(method=method), terms)
+    judged = judge_run(run, baseline, Hints(method=method), terms, now=time.time())
     if as_json:
         click.echo(json.dumps(document(judged), indent=1, allow_nan=False, ensure_ascii=False))
     else:
@@ -101,14 +102,19 @@ def follow(moments: Iterable[Moment]) -> Run:
         raise UsageError("a verdict needs at least two pages")
     first = ledger = open_ledger(*seen[0])
     intervals = []
-    for page, time in seen[1:]:
-        ledger, interval = advance(ledger, page, time)
+    for page, at in seen[1:]:
+        ledger, interval = advance(ledger, page, at)
         intervals.append(interval)
     return Run(first=first, last=ledger, page=seen[-1][0], intervals=tuple(intervals))
 
 
-def judge_run(run: Run, baseline: Baseline, hints: Hints, terms: Terms) -> list[Judgement]:
-    """Judge every model of a run by the intervals that are evidence."""
+def judge_run(
+    run: Run, baseline: Baseline, hints: Hints, terms: Terms, *, now: float | None
+) -> list[Judgement]:
+    """Judge every model of a run by the intervals that are evidence.
+
+    `now` is the Unix time by which the baseline's age is told; None where it is not to matter.
+    """
     usual = usual_spacing([interval.seconds for interval in run.intervals])
     by_model: dict[str, list[Piece]] = defaultdict(list)
     for interval in run.intervals:
@@ -120,7 +126,7 @@ def judge_run(run: Run, baseline: Baseline, hints: Hints, terms: Terms) -> list[
     judged = []
     for model, window in found.items():
         derived = summarise(window, hints)
-        fit = match(baseline, facts_of(run.page, model), now=None)
+        fit = match(baseline, facts_of(run.page, model), now=now)
         judged.append(
             judge(
                 derived,
@@ -164,12 +170,12 @@ def _moments(pages: tuple[Path, ...], window: float | None, timeline: Path | Non
         ]
     if timeline is None and len(pages) == 2 and window is not None and 0 < window < 1e9:  # noqa: PLR2004
         found = []
-        for time, path in zip((0.0, window), pages, strict=True):
+        for at, path in zip((0.0, window), pages, strict=True):
             try:
                 data = path.read_bytes()
             except OSError as error:
                 raise SourceError(ScrapeResult.UNREACHABLE, f"{path}: {error.strerror}") from error
-            found.append(Moment(time=time, page=_read(reader, data, str(path))))
+            found.append(Moment(time=at, page=_read(reader, data, str(path))))
         return found
     raise UsageError("give --window SECONDS with BEFORE and AFTER, or --timeline FILE alone")
 

@@ -61,6 +61,7 @@ def _numbers(one: Judgement) -> list[str]:
         found.append("A step costs so much that no acceptance length could pay for it.")
     best = one.values.get("suggested_num_speculative_tokens")
     if best is not None and one.verdict is not Verdict.UNKNOWN:
-        most = f"{best:.0f} draft tokens would yield most" if best else "no draft pays"
-        found.append(f"By acceptance and step cost {most}.")
+        most = f"{best:.0f} draft tokens would yield most"
+        told = most if best else "no number of draft tokens would pay"
+        found.append(f"At this acceptance and step cost {told}.")
     return found

@@ -1,10 +1,20 @@
 """The configuration tree: `load` reads it once, everyone below is handed values of it."""
 
 from specgauge.config.address import Address, ListenAddress
+from specgauge.config.advice import advice
 from specgauge.config.assemble import load
 from specgauge.config.describe import effective, schema
-from specgauge.config.files import control_token, named_files, read_secret, request_headers
+from specgauge.config.files import (
+    control_token,
+    given_secret,
+    named_files,
+    read_secret,
+    request_headers,
+)
+from specgauge.config.flag_keys import FlagKeys
+from specgauge.config.guard_keys import GuardKeys
 from specgauge.config.models import Auth, BaselineKeys, Config, Export, Scrape, Target, Tls
+from specgauge.config.rules_keys import RulesKeys
 
 __all__ = [
     "Address",
@@ -12,12 +22,17 @@ __all__ = [
     "BaselineKeys",
     "Config",
     "Export",
+    "FlagKeys",
+    "GuardKeys",
     "ListenAddress",
+    "RulesKeys",
     "Scrape",
     "Target",
     "Tls",
+    "advice",
     "control_token",
     "effective",
+    "given_secret",
     "load",
     "named_files",
     "read_secret",

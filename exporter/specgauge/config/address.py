@@ -9,7 +9,7 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from specgauge.config.units import quote
+from specgauge.units import quote
 
 NAME_PATTERN = r"[A-Za-z0-9_.:/\[\]\-]{1,255}"
 
@@ -27,6 +27,14 @@ class Address:
     socket: Path | None
     peer: str  # host:port or the socket's path: what a target is called unless it has a name
 
+    @property
+    def page(self) -> str:
+        """The page's URL in one piece, as whoever fetches it takes it."""
+        if self.socket is None:
+            return self.url
+        path = self.url.partition("://")[2].partition("/")[2]
+        return f"http+unix://{self.socket}:/{path}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenAddress:
@@ -38,16 +46,8 @@ class ListenAddress:
 
 def parse_address(text: str) -> Address:
     """Read a target's URL: `http://`, `https://` or `http+unix:///path.sock[:/metrics]`."""
-    if re.search(r"[^!-~]", text):
-        raise ValueError(
-            "a URL holds no spaces and no characters beyond ASCII; percent-encode them"
-        )
-    if "#" in text:
-        raise ValueError("a URL to scrape has no fragment; remove the # and what follows")
-    scheme, separator, rest = text.partition("://")
-    if not separator:
-        raise ValueError("not a URL; write http://HOST:PORT")
-    match scheme.lower():
+    scheme, rest = _scheme(text)
+    match scheme:
         case "http" | "https":
             return _network_address(text)
         case "http+unix":
@@ -56,6 +56,15 @@ def parse_address(text: str) -> Address:
             raise ValueError(
                 f"scheme {quote(scheme)} is not known; use http://, https:// or http+unix://"
             )
+
+
+def parse_service(text: str) -> str:
+    """Read the URL of a service that is called, `http://` or `https://`; give it as written."""
+    scheme, _ = _scheme(text)
+    if scheme not in _PORTS:
+        raise ValueError(f"scheme {quote(scheme)} is not known; use http:// or https://")
+    _authority(text, "use token_file")
+    return text
 
 
 def default_name(url: str) -> str:
@@ -77,17 +86,36 @@ def parse_listen(text: str) -> ListenAddress:
     return ListenAddress(host=host, port=int(port))
 
 
-def _network_address(text: str) -> Address:
+def _scheme(text: str) -> tuple[str, str]:
+    """Cut a URL after its scheme; refuses what no URL of ours may hold."""
+    if re.search(r"[^!-~]", text):
+        raise ValueError(
+            "a URL holds no spaces and no characters beyond ASCII; percent-encode them"
+        )
+    if "#" in text:
+        raise ValueError("a URL to request has no fragment; remove the # and what follows")
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        raise ValueError("not a URL; write http://HOST:PORT")
+    return scheme.lower(), rest
+
+
+def _authority(text: str, secrets: str) -> tuple[SplitResult, str, int | None]:
+    """Take a URL apart: all of it, the host, and the port if it names one."""
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
         raise ValueError(f"not a URL: {error}") from None
     if "@" in parts.netloc:
-        raise ValueError("a URL holds no credentials; put user:password into auth.basic_file")
+        raise ValueError(f"a URL holds no credentials; {secrets}")
     if port == 0:
-        raise ValueError("port 0 cannot be scraped; name the server's port")
-    host = _host(parts)
+        raise ValueError("port 0 cannot be reached; name the server's port")
+    return parts, _host(parts), port
+
+
+def _network_address(text: str) -> Address:
+    parts, host, port = _authority(text, "put user:password into auth.basic_file")
     peer = f"{host}:{port or _PORTS[parts.scheme]}"
     authority = host if port is None else f"{host}:{port}"
     path = _metrics_path(parts.path)

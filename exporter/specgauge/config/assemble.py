@@ -13,6 +13,7 @@ from specgauge.config.document import parse_yaml
 from specgauge.config.environment import from_environment
 from specgauge.config.fields import kind_of
 from specgauge.config.files import names_file, unreadable_files
+from specgauge.config.guard_rules import broken_guard_rules
 from specgauge.config.keys import KeyPath
 from specgauge.config.layers import from_flags, merge
 from specgauge.config.models import Config
@@ -39,7 +40,8 @@ def load(path: Path | None, *, env: Mapping[str, str], overrides: Mapping[str, o
         config = Config.model_validate(merged.document)
     except ValidationError as error:
         issues += issues_of(error)
-    issues += [*broken_rules(merged.document), *unreadable_files(merged.document)]
+    issues += [*broken_rules(merged.document), *broken_guard_rules(merged.document)]
+    issues += unreadable_files(merged.document)
     problems = [*lines(inline, {}), *lines(issues, merged.origins), *problems]
     if problems or config is None:
         raise ConfigError(problems)
@@ -78,6 +80,6 @@ def _anchored(node: Any, folder: Path, path: KeyPath = ()) -> Any:
             name: value if name == "headers" else _anchored(value, folder, (*path, name))
             for name, value in node.items()
         }
-    if path and isinstance(node, str) and node and names_file(path):
+    if path and isinstance(node, str) and node and names_file(path, node):
         return str(folder / node)
     return node

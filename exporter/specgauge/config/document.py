@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from specgauge.config.units import quote
 from specgauge.errors import ConfigError
+from specgauge.units import quote
 
 _DEEPEST = 16
 _NULL = re.compile(r"~|null|Null|NULL|")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, SecretStr, WithJsonSchema
 
 from specgauge.config.address import NAME_PATTERN, parse_address, parse_listen
-from specgauge.config.units import (
+from specgauge.units import (
     DURATION_PATTERN,
     SIZE_PATTERN,
     format_duration,
@@ -25,7 +25,7 @@ _LARGEST_MARGIN = 0.5
 _SMALLEST_PAGE = 1024
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"[\t -~]*")
-_OPTIONAL_TEXT = ["string", "null"]
+OPTIONAL_TEXT = ["string", "null"]
 
 
 def text(value: object) -> str:
@@ -72,7 +72,8 @@ def user_password(value: str) -> str:
     return value
 
 
-def _duration(value: object) -> float:
+def duration(value: object) -> float:
+    """Take a duration as people write it, or a number of seconds that is a caller's own."""
     match value:
         case float():  # a default or a caller's own number; YAML never gives one
             return value
@@ -84,7 +85,9 @@ def _duration(value: object) -> float:
             raise ValueError(f"a duration is expected, as 3s or 500ms, not {kind_of(value)}")
 
 
-def _at_least(seconds: float) -> Callable[[float], float]:
+def at_least(seconds: float) -> Callable[[float], float]:
+    """Refuse shorter durations."""
+
     def check(value: float) -> float:
         if not value >= seconds:
             raise ValueError(f"must be at least {format_duration(seconds)}")
@@ -111,17 +114,18 @@ def _switch(value: object) -> bool:
         case bool():
             return value
         case _:
-            raise ValueError(f"write true or false, not {_shown(value)}")
+            raise ValueError(f"write true or false, not {shown(value)}")
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Show a value that is no secret in an error, or say what it is."""
     return quote(value) if isinstance(value, str | int) else kind_of(value)
 
 
 def _count(value: object) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
-    raise ValueError(f"write a whole number from 1, not {_shown(value)}")
+    raise ValueError(f"write a whole number from 1, not {shown(value)}")
 
 
 def _margin(value: object) -> float:
@@ -132,14 +136,14 @@ def _margin(value: object) -> float:
         except ValueError:
             number = None
     if number is None or not 0.0 <= number <= _LARGEST_MARGIN:
-        raise ValueError(f"write a share from 0 to {_LARGEST_MARGIN}, as 0.05, not {_shown(value)}")
+        raise ValueError(f"write a share from 0 to {_LARGEST_MARGIN}, as 0.05, not {shown(value)}")
     return float(number)
 
 
 def _role(value: object) -> str:
     if isinstance(value, str) and value in ("speculative", "standard"):
         return value
-    raise ValueError(f"write speculative or standard, not {_shown(value)}")
+    raise ValueError(f"write speculative or standard, not {shown(value)}")
 
 
 def _url(value: object) -> str:
@@ -154,9 +158,11 @@ def _listen(value: object) -> str:
     return address
 
 
-def _matching(pattern: str, what: str) -> Callable[[str | None], str | None]:
+def matching(form: str, what: str) -> Callable[[str | None], str | None]:
+    """Take text of one form, or nothing."""
+
     def check(value: object) -> str | None:
-        if value is None or re.fullmatch(pattern, text(value)):
+        if value is None or re.fullmatch(form, text(value)):
             return None if value is None else text(value)
         raise ValueError(f"{quote(value)} is not {what}")
 
@@ -186,7 +192,9 @@ def _headers(value: object) -> object:
         if not _HEADER_NAME.fullmatch(name):
             raise ValueError(f"{quote(name)} is not the name of a header")
         if name.lower() == "authorization":
-            raise ValueError("Authorization is a secret; use bearer_file or basic_file")
+            raise ValueError(
+                "Authorization is a secret; use bearer_file or basic_file, for a flag token_file"
+            )
         if name.lower() in _FRAMING:
             raise ValueError(f"{quote(name)} belongs to the request itself; remove it")
         if name.lower() in seen:
@@ -204,27 +212,28 @@ def _secret(check: Callable[[str], str]) -> Callable[[object], object]:
     return validate
 
 
-def _pattern(pattern: str, *, optional: bool = False) -> WithJsonSchema:
-    kind: Any = _OPTIONAL_TEXT if optional else "string"
-    return WithJsonSchema({"type": kind, "pattern": f"^{pattern}$"})
+def pattern(form: str, *, optional: bool = False) -> WithJsonSchema:
+    """Describe text of one form for editors."""
+    kind: Any = OPTIONAL_TEXT if optional else "string"
+    return WithJsonSchema({"type": kind, "pattern": f"^{form}$"})
 
 
-_DurationText = PlainSerializer(format_duration, return_type=str, when_used="json")
-_DurationSchema = _pattern(DURATION_PATTERN)
+DurationText = PlainSerializer(format_duration, return_type=str, when_used="json")
+DurationSchema = pattern(DURATION_PATTERN)
 
 Interval = Annotated[
     float,
-    BeforeValidator(_duration),
-    AfterValidator(_at_least(0.1)),
-    _DurationText,
-    _DurationSchema,
+    BeforeValidator(duration),
+    AfterValidator(at_least(0.1)),
+    DurationText,
+    DurationSchema,
 ]
 Duration = Annotated[
     float,
-    BeforeValidator(_duration),
-    AfterValidator(_at_least(0.001)),
-    _DurationText,
-    _DurationSchema,
+    BeforeValidator(duration),
+    AfterValidator(at_least(0.001)),
+    DurationText,
+    DurationSchema,
 ]
 Size = Annotated[
     int,
@@ -251,24 +260,22 @@ Url = Annotated[
     BeforeValidator(_url),
     WithJsonSchema({"type": "string", "pattern": r"^([Hh][Tt][Tt][Pp][Ss]?|http\+unix)://[!-~]+$"}),
 ]
-Listen = Annotated[str, BeforeValidator(_listen), _pattern(r".*:[0-9]{1,5}")]
+Listen = Annotated[str, BeforeValidator(_listen), pattern(r".*:[0-9]{1,5}")]
 Name = Annotated[
     str | None,
-    BeforeValidator(_matching(NAME_PATTERN, "a name: letters, digits and . _ - : / [ ] only")),
-    _pattern(NAME_PATTERN, optional=True),
+    BeforeValidator(matching(NAME_PATTERN, "a name: letters, digits and . _ - : / [ ] only")),
+    pattern(NAME_PATTERN, optional=True),
 ]
 Method = Annotated[
     str | None,
-    BeforeValidator(
-        _matching(r"[A-Za-z0-9_.\-]{1,64}", "a method: letters, digits and . _ - only")
-    ),
-    _pattern(r"[A-Za-z0-9_.\-]{1,64}", optional=True),
+    BeforeValidator(matching(r"[A-Za-z0-9_.\-]{1,64}", "a method: letters, digits and . _ - only")),
+    pattern(r"[A-Za-z0-9_.\-]{1,64}", optional=True),
 ]
 File = Annotated[
-    Path | None, BeforeValidator(_path), WithJsonSchema({"type": _OPTIONAL_TEXT, "minLength": 1})
+    Path | None, BeforeValidator(_path), WithJsonSchema({"type": OPTIONAL_TEXT, "minLength": 1})
 ]
 Folder = Annotated[
-    Path | None, BeforeValidator(_path), WithJsonSchema({"type": _OPTIONAL_TEXT, "minLength": 1})
+    Path | None, BeforeValidator(_path), WithJsonSchema({"type": OPTIONAL_TEXT, "minLength": 1})
 ]
 Margin = Annotated[
     float,

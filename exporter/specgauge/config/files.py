@@ -3,6 +3,7 @@
 The only place of this folder, beside `load`, that opens files; nothing read here is kept.
 """
 
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,13 +12,32 @@ from typing import Any
 from pydantic import SecretStr
 
 from specgauge.config.fields import header_safe, user_password
+from specgauge.config.flag_keys import FlagKeys
 from specgauge.config.keys import KEYS, KeyPath, template
 from specgauge.config.models import Auth, Config
 from specgauge.config.problems import Issue
-from specgauge.config.rules import leaves
+from specgauge.config.rules import chosen_backend, leaves
 from specgauge.errors import ConfigError
 
 _LARGEST_SECRET = 64 << 10
+_SOCKET = ("flag", "haproxy", "socket")
+_PATHS = frozenset(
+    {
+        ("baseline", "file"), ("baseline", "dir"), ("flag", "embedded", "file"),
+        ("flag", "file", "path"), _SOCKET, ("flag", "nginx", "file"),
+        ("flag", "production-stack", "file"), ("flag", "production-stack", "on"),
+        ("flag", "production-stack", "off"),
+    }
+)  # fmt: skip
+# These are written, or made by somebody else later: the folder is there, the file need not be.
+_LATER = frozenset(
+    {
+        ("guard", "state_file"), ("guard", "audit_file"), ("guard", "freeze_file"),
+        ("guard", "lock_file"), ("flag", "embedded", "file"), ("flag", "file", "path"),
+        _SOCKET, ("flag", "nginx", "file"),
+        ("flag", "production-stack", "file"),
+    }
+)  # fmt: skip
 _CHECKS = {"bearer_file": header_safe, "token_file": header_safe, "basic_file": user_password}
 
 
@@ -47,8 +67,16 @@ def control_token(config: Config) -> str | None:
     return _secret(config.token, config.token_file)
 
 
+def given_secret(value: SecretStr | None) -> str | None:
+    """Give a secret of the environment, for keys whose file is read anew at each use."""
+    return None if value is None else value.get_secret_value()
+
+
 def named_files(config: Config) -> tuple[Path, ...]:
-    """List every file that the configuration names, so that a change to one can be noticed."""
+    """List every file that the configuration is read from, so that a change can be noticed.
+
+    Those that the guard and its flag write are not among them.
+    """
     baseline = config.baseline
     files = [config.token_file, baseline.file, baseline.dir]
     if baseline.dir is not None and baseline.dir.is_dir():
@@ -56,6 +84,12 @@ def named_files(config: Config) -> tuple[Path, ...]:
     for target in config.targets:
         auth, tls = target.auth, target.tls
         files += [auth.bearer_file, auth.basic_file, tls.ca_file, tls.cert_file, tls.key_file]
+    if config.guard is not None:
+        prometheus, grafana = config.guard.prometheus, config.guard.grafana
+        files += [prometheus.token_file, prometheus.ca_file, grafana.token_file]
+        flag = config.flag or FlagKeys()
+        chosen = getattr(flag, flag.backend.replace("-", "_"))
+        files += [getattr(chosen, name, None) for name in ("token_file", "ca_file")]
     return tuple(dict.fromkeys(path for path in files if path is not None))
 
 
@@ -63,13 +97,16 @@ def unreadable_files(document: dict[str, Any]) -> Iterator[Issue]:
     """Find what is wrong with the files that a merged configuration names."""
     for path, value in leaves(document):
         name = str(path[-1])
-        if not names_file(path) or template(path) not in KEYS or not _is_path(value):
+        if not names_file(path, value) or template(path) not in KEYS or not _is_path(value):
+            continue
+        if path[:1] == ("flag",) and path[1] != chosen_backend(document):
             continue
         try:
-            if name == "dir":
+            if path in _LATER:
+                _later(Path(value))
+            elif name == "dir":
                 _folder(Path(value))
-                continue
-            if check := _CHECKS.get(name):
+            elif check := _CHECKS.get(name):
                 _checked(check, Path(value))
             else:
                 _read(Path(value), 1)
@@ -77,9 +114,18 @@ def unreadable_files(document: dict[str, Any]) -> Iterator[Issue]:
             yield Issue(path=path, message=error.problems[0])
 
 
-def names_file(path: KeyPath) -> bool:
-    """Tell whether a key holds the path of a file or a folder."""
-    return str(path[-1]).endswith("_file") or path in {("baseline", "file"), ("baseline", "dir")}
+def names_file(path: KeyPath, value: object) -> bool:
+    """Tell whether a key holds the path of a file or a folder, and not HOST:PORT instead."""
+    if path == _SOCKET and isinstance(value, str) and re.fullmatch(r"[^/]*:[0-9]{1,5}", value):
+        return False
+    return str(path[-1]).endswith("_file") or path in _PATHS
+
+
+def _later(path: Path) -> None:
+    if path.is_dir():
+        raise ConfigError([f"{path}: a folder; name a file in it"])
+    if not path.parent.is_dir():
+        raise ConfigError([f"{path}: the folder {path.parent} is not there; make it first"])
 
 
 def _folder(path: Path) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
 
 from specgauge.config.models import Config
 
@@ -17,9 +18,7 @@ KeyPath = tuple[str | int, ...]
 
 INDEX = "#"  # stands for any position in a list
 ANY = "*"  # stands for any key of a free mapping
-LATER = frozenset(
-    {"guard", "flag", "rules", "routing", "report"},
-)
+LATER = frozenset({"routing", "report"})
 
 
 class Kind(StrEnum):
@@ -32,16 +31,18 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One key: its path with `#` for list positions, and what it holds."""
+    """One key: its path with `#` for list positions, what it holds, and what the models say."""
 
     path: tuple[str, ...]
     kind: Kind
-    secret: bool
+    secret: bool = False
+    default: object = None
+    meaning: str = ""
 
     @property
     def variable(self) -> str:
         """The key's name in the environment."""
-        return "_".join(("SPECGAUGE", *(part.upper() for part in self.path)))
+        return "_".join(("SPECGAUGE", *self.path)).upper().replace("-", "_")
 
 
 def template(path: KeyPath) -> tuple[str, ...]:
@@ -65,21 +66,44 @@ def siblings(parent: tuple[str, ...]) -> tuple[str, ...]:
 def _walk(model: type[BaseModel], parent: tuple[str, ...] = ()) -> Iterator[Key]:
     for name, field in model.model_fields.items():
         path = (*parent, field.alias or name)
+        meaning = field.description or ""
         hint, arguments = field.annotation, get_args(field.annotation)
-        secret = SecretStr in arguments
-        if isinstance(hint, type) and issubclass(hint, BaseModel):
-            yield Key(path=path, kind=Kind.STRUCTURE, secret=False)
-            yield from _walk(hint, path)
-        elif arguments and isinstance(arguments[0], type) and issubclass(arguments[0], BaseModel):
-            yield Key(path=path, kind=Kind.STRUCTURE, secret=False)
-            yield Key(path=(*path, INDEX), kind=Kind.STRUCTURE, secret=False)
-            yield from _walk(arguments[0], (*path, INDEX))
+        inner = next((one for one in (hint, *arguments) if _is_section(one)), None)
+        if inner is not None:
+            yield Key(path=path, kind=Kind.STRUCTURE, meaning=meaning)
+            if get_origin(hint) is tuple:
+                path = (*path, INDEX)
+                yield Key(path=path, kind=Kind.STRUCTURE)
+            yield from _walk(inner, path)
         elif hint == dict[str, str]:
-            yield Key(path=path, kind=Kind.STRUCTURE, secret=False)
-            yield Key(path=(*path, ANY), kind=Kind.TEXT, secret=False)
+            yield Key(path=path, kind=Kind.STRUCTURE, default={}, meaning=meaning)
+            yield Key(path=(*path, ANY), kind=Kind.TEXT)
         else:
-            scalar = hint in (int, float, bool) or int in arguments
-            yield Key(path=path, kind=Kind.SCALAR if scalar else Kind.TEXT, secret=secret)
+            yield Key(
+                path=path,
+                kind=_kind(hint),
+                secret=SecretStr in arguments,
+                default=_default(field),
+                meaning=meaning,
+            )
+
+
+def _default(field: FieldInfo) -> object:
+    """Give the default as it is written in a file."""
+    extra = field.json_schema_extra
+    written = extra.get("default") if isinstance(extra, dict) else None
+    return field.default if written is None and not field.is_required() else written
+
+
+def _is_section(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, BaseModel)
+
+
+def _kind(hint: Any) -> Kind:
+    if any(get_origin(one) is tuple for one in (hint, *get_args(hint))):
+        return Kind.STRUCTURE
+    scalar = {int, float, bool}.intersection((hint, *get_args(hint)))
+    return Kind.SCALAR if scalar else Kind.TEXT
 
 
 KEYS = MappingProxyType({key.path: key for key in _walk(Config)})

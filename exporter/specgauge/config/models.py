@@ -3,9 +3,7 @@
 Single keys are checked here; how keys fit together is checked by `rules` before these are built.
 """
 
-from typing import Any
-
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from specgauge.config.address import (
     Address,
@@ -32,18 +30,16 @@ from specgauge.config.fields import (
     Switch,
     Url,
 )
-
-_SETTINGS = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-
-def _secret_key(description: str) -> Any:
-    return Field(default=None, description=description, repr=False, exclude=True)
+from specgauge.config.flag_keys import FlagKeys
+from specgauge.config.guard_keys import GuardKeys
+from specgauge.config.rules_keys import RulesKeys
+from specgauge.config.section import SETTINGS, secret_key
 
 
 class Auth(BaseModel):
     """How to authenticate to a target; at most one of bearer and basic."""
 
-    model_config = _SETTINGS
+    model_config = SETTINGS
 
     bearer_file: File = Field(
         default=None, description="File that holds the bearer token on its first line."
@@ -56,14 +52,14 @@ class Auth(BaseModel):
         description="Further request headers; never Authorization.",
         repr=False,
     )
-    bearer: BearerSecret = _secret_key("The bearer token itself; from the environment only.")
-    basic: BasicSecret = _secret_key("The user:password itself; from the environment only.")
+    bearer: BearerSecret = secret_key("The bearer token itself; from the environment only.")
+    basic: BasicSecret = secret_key("The user:password itself; from the environment only.")
 
 
 class Tls(BaseModel):
     """How an https target is verified, and the certificate shown to it."""
 
-    model_config = _SETTINGS
+    model_config = SETTINGS
 
     ca_file: File = Field(
         default=None, description="PEM file with the authorities to trust instead of the system's."
@@ -80,7 +76,7 @@ class Tls(BaseModel):
 class Target(BaseModel):
     """One server to watch."""
 
-    model_config = _SETTINGS
+    model_config = SETTINGS
 
     url: Url = Field(
         description="Where the server is: http://, https:// or http+unix:///path.sock[:/path]. "
@@ -117,7 +113,7 @@ class Target(BaseModel):
 class Scrape(BaseModel):
     """The pace and the limits of scraping."""
 
-    model_config = _SETTINGS
+    model_config = SETTINGS
 
     interval: Interval = Field(
         default=1.0,
@@ -139,7 +135,7 @@ class Scrape(BaseModel):
 class Export(BaseModel):
     """What /metrics may leave out."""
 
-    model_config = _SETTINGS
+    model_config = SETTINGS
 
     histograms: Switch = Field(default=True, description="Whether the histograms are exported.")
     positions: Switch = Field(
@@ -150,7 +146,7 @@ class Export(BaseModel):
 class BaselineKeys(BaseModel):
     """What the speed of a server is compared with; a live target goes before a file."""
 
-    model_config = _SETTINGS
+    model_config = SETTINGS
 
     file: File = Field(default=None, description="Baseline file (specgauge.baseline/v1).")
     dir: Folder = Field(
@@ -167,7 +163,7 @@ class BaselineKeys(BaseModel):
 class Config(BaseModel):
     """Configuration of specgauge."""
 
-    model_config = _SETTINGS
+    model_config = SETTINGS
 
     targets: tuple[Target, ...] = Field(
         default=(), description="The servers to watch; at least one."
@@ -198,7 +194,16 @@ class Config(BaseModel):
     baseline: BaselineKeys = Field(
         default_factory=BaselineKeys, description="What the speed is compared with."
     )
-    token: BearerSecret = _secret_key("The token itself; from the environment only.")
+    guard: GuardKeys | None = Field(
+        default=None, description="When the flag is moved; absent means no guard, {} the defaults."
+    )
+    flag: FlagKeys | None = Field(
+        default=None, description="Where the flag of the guard lies; by default in the sidecar."
+    )
+    rules: RulesKeys = Field(
+        default_factory=RulesKeys, description="What specgauge render writes: rules and dashboards."
+    )
+    token: BearerSecret = secret_key("The token itself; from the environment only.")
 
     @property
     def listen_address(self) -> ListenAddress:

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from specgauge.config.fields import kind_of
 from specgauge.config.keys import KEYS, LATER, KeyPath, dotted, siblings, template
-from specgauge.config.units import quote
+from specgauge.units import quote
 
 Origins = Mapping[KeyPath, str]
 
@@ -98,7 +98,9 @@ def _extra(path: KeyPath) -> str:
     if len(path) == 1 and name in LATER:
         return later()
     parent = template(path[:-1])
+    known = siblings(parent)
     elsewhere = [key.path for key in KEYS.values() if key.path[-1] == name and not key.secret]
-    if len(elsewhere) == 1:
-        return f"unknown key; did you mean {'.'.join(elsewhere[0]).replace('.#', '[]')}?"
-    return f"unknown key; {unknown(name, siblings(parent))}"
+    least = min(map(len, elsewhere), default=0)
+    if len(nearest := [path for path in elsewhere if len(path) == least]) == 1:
+        return f"unknown key; did you mean {'.'.join(nearest[0]).replace('.#', '[]')}?"
+    return f"unknown key; {unknown(name, known)}"

@@ -9,7 +9,7 @@ from typing import Any
 from specgauge.config.address import default_name
 from specgauge.config.keys import KEYS, KeyPath, dotted, template
 from specgauge.config.problems import Issue
-from specgauge.config.units import format_duration, parse_duration, quote
+from specgauge.units import format_duration, parse_duration, quote
 
 _FEWEST_INTERVALS = 2
 
@@ -33,7 +33,7 @@ def broken_rules(document: dict[str, Any]) -> Iterator[Issue]:
         yield Issue(path=("targets",), message=message)
     yield from _window(document)
     yield from _decision(document)
-    yield from _one_of(document, (), ("token", "token_file"))
+    yield from one_of(document, (), ("token", "token_file"))
     if not isinstance(targets, list):
         return
     yield from _names(targets)
@@ -41,9 +41,9 @@ def broken_rules(document: dict[str, Any]) -> Iterator[Issue]:
     for index, target in enumerate(targets):
         if isinstance(target, dict):
             path = ("targets", index)
-            auth = _mapping(target.get("auth"))
+            auth = mapping(target.get("auth"))
             secrets = ("bearer", "bearer_file", "basic", "basic_file")
-            yield from _one_of(auth, (*path, "auth"), secrets)
+            yield from one_of(auth, (*path, "auth"), secrets)
             yield from _tls(target, (*path, "tls"))
 
 
@@ -60,8 +60,8 @@ def leaves(node: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
 
 
 def _window(document: dict[str, Any]) -> Iterator[Issue]:
-    interval = _seconds(_mapping(document.get("scrape")).get("interval", "1s"))
-    window = _seconds(document.get("window", "60s"))
+    interval = seconds(mapping(document.get("scrape")).get("interval", "1s"))
+    window = seconds(document.get("window", "60s"))
     if interval is None or window is None or window >= _FEWEST_INTERVALS * interval:
         return
     least = format_duration(_FEWEST_INTERVALS * interval)
@@ -70,9 +70,9 @@ def _window(document: dict[str, Any]) -> Iterator[Issue]:
 
 
 def _decision(document: dict[str, Any]) -> Iterator[Issue]:
-    interval = _seconds(_mapping(document.get("scrape")).get("interval", "1s"))
-    window = _seconds(document.get("window", "60s"))
-    decision = _seconds(document.get("decision_window"))
+    interval = seconds(mapping(document.get("scrape")).get("interval", "1s"))
+    window = seconds(document.get("window", "60s"))
+    decision = seconds(document.get("decision_window"))
     if decision is None or interval is None or window is None:
         return
     if decision > window:
@@ -85,7 +85,7 @@ def _decision(document: dict[str, Any]) -> Iterator[Issue]:
 
 
 def _sibling(document: dict[str, Any], targets: list[Any]) -> Iterator[Issue]:
-    wanted = _mapping(document.get("baseline")).get("target")
+    wanted = mapping(document.get("baseline")).get("target")
     if not isinstance(wanted, str):
         return
     for target in targets:
@@ -100,7 +100,7 @@ def _sibling(document: dict[str, Any], targets: list[Any]) -> Iterator[Issue]:
 def _names(targets: list[Any]) -> Iterator[Issue]:
     first: dict[str, int] = {}
     for index, target in enumerate(targets):
-        name = _name(_mapping(target))
+        name = _name(mapping(target))
         if name is None:
             continue
         if name in first:
@@ -110,7 +110,14 @@ def _names(targets: list[Any]) -> Iterator[Issue]:
         first.setdefault(name, index)
 
 
-def _one_of(node: dict[str, Any], path: KeyPath, names: tuple[str, ...]) -> Iterator[Issue]:
+def chosen_backend(document: dict[str, Any]) -> str:
+    """Name the section of `flag` that counts."""
+    backend = mapping(document.get("flag")).get("backend", "embedded")
+    return backend if isinstance(backend, str) else ""
+
+
+def one_of(node: dict[str, Any], path: KeyPath, names: tuple[str, ...]) -> Iterator[Issue]:
+    """Find keys of which only one may be set."""
     given = [name for name in names if name in node]
     for name in given[1:]:
         message = f"{dotted((*path, given[0]))} is set too; keep one of them"
@@ -118,7 +125,7 @@ def _one_of(node: dict[str, Any], path: KeyPath, names: tuple[str, ...]) -> Iter
 
 
 def _tls(target: dict[str, Any], path: KeyPath) -> Iterator[Issue]:
-    tls = _mapping(target.get("tls"))
+    tls = mapping(target.get("tls"))
     url = target.get("url")
     if tls and isinstance(url, str) and not url.lower().startswith("https://"):
         yield Issue(path=path, message="is for https:// only; change the url or remove tls")
@@ -136,7 +143,8 @@ def _name(target: dict[str, Any]) -> str | None:
         return None
 
 
-def _seconds(value: object) -> float | None:
+def seconds(value: object) -> float | None:
+    """Read a duration; None where it is none, which its type tells."""
     if isinstance(value, float):
         return value
     try:
@@ -145,5 +153,6 @@ def _seconds(value: object) -> float | None:
         return None
 
 
-def _mapping(value: Any) -> dict[str, Any]:
+def mapping(value: Any) -> dict[str, Any]:
+    """Give a section, empty where something else stands there."""
     return value if isinstance(value, dict) else {}

@@ -37,10 +37,11 @@ def ratio_estimate(
     spread: float = 0.0,
     successive: bool = False,
 ) -> Estimate:
-    """Estimate sum(tops) / sum(bottoms); `spread` is a further half-width, as a share of it.
+    """Estimate sum(tops) / sum(bottoms), none of them below 0.
 
-    `successive` says that the pieces follow each other in time. The bottoms must add up to more
-    than nothing; raises ZeroDivisionError otherwise.
+    `spread` is a further half-width, as a share of the estimate. `successive` says that the
+    pieces follow each other in time. The bottoms must add up to more than nothing; raises
+    ZeroDivisionError otherwise.
     """
     total = math.fsum(bottoms)
     value = math.fsum(tops) / total
@@ -54,7 +55,8 @@ def ratio_estimate(
         r = autocorrelation(residuals)
         deviation *= math.sqrt((1.0 + r) / (1.0 - r))
     half = math.hypot(student_t(confidence, n - 1) * deviation, spread * value)
-    return Estimate(value=value, low=value - half, high=value + half)
+    # times and counts are never below 0 and neither is their ratio, however wide the interval
+    return Estimate(value=value, low=max(value - half, 0.0), high=value + half)
 
 
 def autocorrelation(residuals: Sequence[float]) -> float:

@@ -9,7 +9,7 @@ from specgauge.model.derived import Hints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSettings:
-    """One server to watch; times in seconds, sizes in bytes."""
+    """One server to watch; `url` is that of its metrics page."""
 
     name: str
     url: str

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Check, Derived, Hints
+from specgauge.model.guard import GuardView, Look
 from specgauge.model.ledger import EngineKey
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.quantity import Cell, Dialect
@@ -42,6 +43,7 @@ class TargetView:
     silenced: frozenset[str] = frozenset()
     judgements: Mapping[str, Judgement] = field(default_factory=dict)
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    looks: Mapping[str, Look] = field(default_factory=dict)
     baseline_seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
     covered_seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
     doubts: Mapping[Cell, str] = field(default_factory=dict)
@@ -54,7 +56,8 @@ class TargetView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """All targets, and how the last reading of the configuration went."""
+    """All targets, how the last reading of the configuration went, and the guard if any."""
 
     targets: tuple[TargetView, ...]
     reload_ok: bool = True
+    guard: GuardView | None = None

@@ -1,19 +1,25 @@
 """The sidecar: one loop a target and the web server, with a life from start to stop."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from specgauge.derive.judge import Terms
 from specgauge.errors import ConfigError
+from specgauge.guard.settings import GuardSettings
 from specgauge.model.baseline import Baseline
+from specgauge.model.guard import Look
 from specgauge.model.settings import Settings, TargetSettings
-from specgauge.model.view import View
+from specgauge.model.view import TargetView, View
+from specgauge.serve.appoint import guarded_name, make_guardian
 from specgauge.serve.collector import ViewCollector
 from specgauge.serve.comparison import ComparisonTerms
 from specgauge.serve.exposition import Oven
+from specgauge.serve.fleet import make_fleet
+from specgauge.serve.guardian import Guardian
 from specgauge.serve.log import Log
 from specgauge.serve.loop import Pace, TargetLoop
 from specgauge.serve.sibling import Sibling
@@ -21,6 +27,8 @@ from specgauge.serve.tracker import Tracker
 from specgauge.serve.web import Site, WebServer
 
 _STOP_SECONDS = 1.0
+STANDARD = "standard"
+"""The role of a target that serves without speculation."""
 
 
 class Sidecar:
@@ -33,8 +41,14 @@ class Sidecar:
         read_settings: Callable[[], Settings] | None = None,
         pace: Pace | None = None,
         log: Log | None = None,
+        guard: GuardSettings | None = None,
+        read_guard: Callable[[], GuardSettings | None] | None = None,
     ) -> None:
         self._settings = settings
+        self._guard = guard
+        self._read_guard = read_guard or (lambda: guard)
+        self._guardian: Guardian | None = None
+        self._fleet: asyncio.Task[None] | None = None
         self._read_settings = read_settings or (lambda: settings)
         self._pace = pace or Pace()
         self._log = log or Log()
@@ -57,28 +71,46 @@ class Sidecar:
         return self._view
 
     async def start(self) -> None:
-        """Open the port, then begin to scrape; raises OSError where the port cannot be had."""
+        """Open the port, then begin to scrape; raises OSError where the port cannot be had.
+
+        Raises ConfigError for a flag that cannot be, before anything is opened.
+        """
+        made = None
+        if self._guard is not None:
+            made = make_guardian(self._guard, self._settings, pace=self._pace, log=self._log)
         site = Site(
             oven=lambda: self._oven,
             view=lambda: self._view,
             reload=self.reload,
             token=lambda: self._settings.token,
             running=lambda: all(not task.done() for _, task in self._loops.values()),
+            guard=lambda: self._guardian,
         )
         server = WebServer(site, host=self._settings.host, port=self._settings.port, log=self._log)
         await server.start()
         self._server = server
         self._log.info("listening", url=server.url, targets=len(self._settings.targets))
+        if made is not None:
+            await made.start()
+            self._guardian = made
         self._apply(self._settings)
+        if self._guard is not None and self._guard.source == "prometheus":
+            fleet = make_fleet(
+                self._guard, consider=self._seen_in_fleet, pace=self._pace, log=self._log
+            )
+            self._fleet = asyncio.create_task(fleet.run(), name="fleet")
 
     async def stop(self) -> None:
         """Stop scraping and serving; open requests get a second to end."""
         tasks = [task for _, task in self._loops.values()]
+        tasks += [] if self._fleet is None else [self._fleet]
         self._loops = {}
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=_STOP_SECONDS)
+        if self._guardian is not None:
+            await self._guardian.stop()
         if self._server is not None:
             await self._server.stop()
         self._log.info("stopped")
@@ -96,16 +128,33 @@ class Sidecar:
         self._reload_ok = True
         if (settings.host, settings.port) != (self._settings.host, self._settings.port):
             self._log.warning("listen_unchanged", fix="restart to listen on another address")
-        changed = settings != self._settings
-        self._apply(settings)
+        guard = self._read_guard()
+        changed = settings != self._settings or guard != self._guard
+        taken = self._change_guard(guard)
+        if self._guardian is not None:
+            self._guardian.follow(guarded_name(settings, self._guardian.guarded.target))
+        self._apply(settings, same_guard=not taken)
         if changed:
             self._log.info("config_reloaded", targets=len(settings.targets))
         return []
 
-    def _apply(self, settings: Settings) -> None:
+    def _change_guard(self, guard: GuardSettings | None) -> bool:
+        """Take over a changed policy; another flag, other files or no guard need a restart.
+
+        Says whether there was one.
+        """
+        if guard == self._guard:
+            return False
+        if guard is None or self._guardian is None or not self._guardian.reconfigure(guard):
+            self._log.warning("guard_unchanged", fix="restart to guard by other keys than policy")
+            return False
+        self._guard = guard
+        return True
+
+    def _apply(self, settings: Settings, *, same_guard: bool = True) -> None:
         """Run the loops that the settings name; an unchanged target goes on undisturbed."""
         before = self._loops
-        same_terms = settings == self._settings
+        same_terms = settings == self._settings and same_guard
         self._settings = settings
         self._oven = self._make_oven()
         self._loops = {}
@@ -133,7 +182,7 @@ class Sidecar:
                     ),
                     pace=self._pace,
                     log=self._log,
-                    changed=self._refresh,
+                    changed=partial(self._scraped, target.name),
                 )
             self._loops[target.name] = (made, asyncio.create_task(made.run()))
         for _, task in before.values():
@@ -143,13 +192,15 @@ class Sidecar:
     def _terms(self, target: TargetSettings, settings: Settings) -> ComparisonTerms:
         """Say what a target is compared with; a live sibling is looked up when it is asked."""
         other = settings.baseline_target
+        guard = self._guard
         return ComparisonTerms(
             baselines=settings.baselines,
             live=self._live if other not in {None, target.name} else None,
             interval=settings.interval,
-            decision_window=settings.decision_window,
+            decision_window=guard.decision_window if guard else settings.decision_window,
             window=settings.window,
-            terms=Terms(margin=settings.margin),
+            terms=_judging(settings, guard),
+            guarded=guard is not None,
         )
 
     def _sibling(self, target: TargetSettings) -> Sibling | None:
@@ -164,10 +215,29 @@ class Sidecar:
         sibling = found[0].tracker.sibling if found else None
         return sibling.baseline(model) if sibling else None
 
+    def _scraped(self, name: str) -> None:
+        """Have the guard look at a target that was just scraped, if it is the one it guards."""
+        guardian, loop = self._guardian, self._loops.get(name)
+        if guardian is not None and loop is not None and guardian.watches(name):
+            guardian.consider(loop[0].tracker.view, self._standards())
+        self._refresh()
+
+    def _seen_in_fleet(self, looks: Mapping[str, Look], error: str) -> None:
+        """Have the guard look at the pool as Prometheus knows it."""
+        if self._guardian is not None:
+            self._guardian.judge(looks, self._standards(), error)
+        self._refresh()
+
+    def _standards(self) -> list[TargetView]:
+        """Give what is known of the servers without speculation."""
+        views = [loop.tracker.view for loop, _ in self._loops.values()]
+        return [view for view in views if view.role == STANDARD]
+
     def _refresh(self) -> None:
         self._view = View(
             targets=tuple(loop.tracker.view for loop, _ in self._loops.values()),
             reload_ok=self._reload_ok,
+            guard=self._guardian.view if self._guardian else None,
         )
 
     def _make_oven(self) -> Oven:
@@ -180,3 +250,10 @@ class Sidecar:
         )
         ProcessCollector(registry=registry)
         return Oven(registry=registry, version=lambda: self._view)
+
+
+def _judging(settings: Settings, guard: GuardSettings | None) -> Terms:
+    """Say when a verdict is sure; a guard has its own word on how many tokens that takes."""
+    if guard is None:
+        return Terms(margin=settings.margin)
+    return Terms(margin=settings.margin, min_tokens=guard.policy.min_tokens)

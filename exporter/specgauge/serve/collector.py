@@ -17,10 +17,11 @@ from specgauge import __version__
 from specgauge.model import names
 from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Check, Method, Speculation
-from specgauge.model.names import SeriesName
 from specgauge.model.quantity import Kind, Quantity
+from specgauge.model.series_name import SeriesName
 from specgauge.model.verdict import Judgement, Verdict
 from specgauge.model.view import TargetView, View
+from specgauge.serve.guard_series import guard_series
 
 _DRAFT_COUNTERS = frozenset(
     {
@@ -54,6 +55,9 @@ class ViewCollector(Collector):
             _gauges(families, target, positions=self._positions)
             _compared(families, target)
             _about(families, target)
+        if view.guard is not None:
+            for name, labels, value in guard_series(view.guard):
+                families.add(name, labels, value)
         families.add(names.RELOAD_SUCCESS, (), float(view.reload_ok))
         families.add(names.BUILD_INFO, (__version__, platform.python_version()), 1.0)
         yield from families.made()

@@ -1,21 +1,21 @@
 """One target against its baseline, as pages come in. No socket, no clock."""
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from specgauge.baseline.facts import facts_of
 from specgauge.baseline.match import match
 from specgauge.baseline.select import Choice, select_baseline
 from specgauge.derive.interpolate import covers
-from specgauge.derive.judge import SHAPE_REQUESTS, Shape, Terms, judge
+from specgauge.derive.judge import SHAPE_REQUESTS, Shape, Terms, fits, judge
 from specgauge.derive.pieces import is_evidence, pieces
 from specgauge.derive.speedup import Basis, Piece, cost
 from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Derived
 from specgauge.model.ledger import Interval
 from specgauge.model.quantity import Dialect, Kind, Layout, Page, Quantity
-from specgauge.model.verdict import Judgement
+from specgauge.model.verdict import Judgement, Verdict, VerdictReason
 from specgauge.serve.sibling import MEMORY_SECONDS
 
 _SHAPE_SECONDS = 600.0
@@ -34,11 +34,12 @@ class ComparisonTerms:
     decision_window: float = 15.0
     window: float = 60.0
     terms: Terms = field(default_factory=Terms)
+    guarded: bool = False
 
     @property
     def wanted(self) -> bool:
-        """Whether there is anything to compare with."""
-        return bool(self.baselines) or self.live is not None
+        """Whether there is anything to compare with, or a guard that looks without."""
+        return bool(self.baselines) or self.live is not None or self.guarded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,7 @@ class Comparison:
             if (
                 baseline is not None
                 and not match(baseline, self.facts(model, page, version), now=now).mismatches
+                and fits(baseline.curve, self._shape(model))
             ):
                 priced = cost(baseline.curve, piece)
             for basis in Basis:
@@ -109,6 +111,13 @@ class Comparison:
             begin = evidence.start
             tokens += evidence.by_model[model].tokens if model in evidence.by_model else 0.0
         return begin
+
+    def longer(self, begin: float, time: float) -> Iterator[float]:
+        """Say where longer windows begin, for when one is not clear, up to the longest."""
+        step, slack = self.terms.decision_window, self.terms.interval / 2
+        while time - begin + step <= self.terms.window + slack:
+            begin -= step
+            yield begin
 
     def verdict(
         self,
@@ -191,6 +200,22 @@ class Comparison:
         return Shape(
             requests=requests, prompt_tokens=prompts / requests, output_tokens=outputs / requests
         )
+
+
+def unclear(judgement: Judgement) -> bool:
+    """Tell whether a longer window may be clearer."""
+    return judgement.reason is VerdictReason.INTERVAL_TOO_WIDE
+
+
+def clears(longer: Judgement, usual: Judgement) -> bool:
+    """Tell whether a longer window's answer stands: the usual one must point the same way.
+
+    Else it would tell of what was before a change.
+    """
+    now = usual.ratios.get(str(Basis.CONCURRENCY), 1.0)
+    return (longer.verdict is Verdict.COSTS and now < 1.0) or (
+        longer.verdict is Verdict.PAYS and now > 1.0
+    )
 
 
 _SHAPE: Mapping[tuple[Quantity, Kind], int] = {

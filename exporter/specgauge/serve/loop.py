@@ -17,10 +17,9 @@ from specgauge.model.ledger import Interval
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.settings import Settings, TargetSettings
 from specgauge.serve.log import Log
-from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
+from specgauge.serve.scrape import Endpoint, Scraper
 from specgauge.serve.tracker import Moment, Tracker
 
-_MOST_TEXT = 64
 _HUGE_BYTES = 4 << 20
 """Larger pages are read in a thread, so that a hostile one holds up nobody else."""
 
@@ -99,9 +98,8 @@ class TargetLoop:
         if self._known_version:
             return
         self._known_version = True
-        answer = await scraper.fetch_json("/version")
-        version = answer.get("version") if isinstance(answer, dict) else None
-        if isinstance(version, str) and 0 < len(version) <= _MOST_TEXT and version.isprintable():
+        version = await scraper.fetch_version()
+        if version is not None:
             self.tracker.learn_version(version)
 
     def _tell_page(self, interval: Interval | None, notes: tuple[str, ...]) -> None:
@@ -165,7 +163,7 @@ _PASSING = frozenset({"low_sample", "uneven_load", "latency_below_first_bucket"}
 def endpoint(target: TargetSettings, settings: Settings) -> Endpoint:
     """Say where and on which terms a target's page is fetched."""
     return Endpoint(
-        url=metrics_url(target.url),
+        url=target.url,
         headers=target.headers,
         ca_file=target.ca_file,
         cert_file=target.cert_file,

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,15 +27,18 @@ from specgauge.serve.failures import explain, refuse_status
 
 _UNIX = "http+unix://"
 _ACCEPT = "text/plain;version=0.0.4,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
-_CREDENTIALS = re.compile(r"//[^/]*@")
 _MAX_HEADER = 8190
 _MAX_JSON = 64 * 1024
+_LONGEST_VERSION = 64
 _DEADLINE_IS_OURS = aiohttp.ClientTimeout(total=None, sock_connect=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a page is fetched and on which terms; `timeout` covers connecting to last byte."""
+    """Where a page is fetched and on which terms; `timeout` covers connecting to last byte.
+
+    `url` names the page itself; behind a unix socket it is `http+unix:///PATH.sock:/PAGE`.
+    """
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -55,31 +57,6 @@ class Body:
     data: bytes
     complete: bool
     notes: tuple[str, ...] = ()
-
-
-def metrics_url(url: str) -> str:
-    """Put `/metrics` where a target names no path; raise `ValueError` where it names no target."""
-    scheme, separator, rest = url.partition("://")
-    scheme = scheme.lower()
-    shown = repr(_CREDENTIALS.sub("//", url))
-    if not separator or scheme not in {"http", "https", "http+unix"}:
-        raise ValueError(f"{shown} is no target; write http://HOST:PORT or http+unix:///PATH.sock")
-    if any(character.isspace() or not character.isprintable() for character in url):
-        raise ValueError(f"{shown} holds blanks or control characters")
-    if scheme == "http+unix":
-        path, _, page = rest.partition(":/")
-        if not path.startswith("/"):
-            raise ValueError(f"{shown} needs an absolute socket path: http+unix:///run/engine.sock")
-        return f"{_UNIX}{path}:/{page or 'metrics'}"
-    host, slash, page = rest.partition("#")[0].partition("/")
-    address, question, query = host.partition("?")
-    if question:  # http://host?query has no path at all
-        host, page = address, f"?{query}{slash}{page}"
-    if not URL(f"{scheme}://{host}/").host:
-        raise ValueError(f"{shown} names no host")
-    if not page or page.startswith("?"):
-        page = f"metrics{page}"
-    return f"{scheme}://{host}/{page}"
 
 
 class Scraper:
@@ -142,6 +119,14 @@ class Scraper:
                 return document
         except (SourceError, aiohttp.ClientError, OSError, ValueError, RecursionError):
             return None
+
+    async def fetch_version(self) -> str | None:
+        """Ask the same server for its release; None where it tells no short text on one line."""
+        answer = await self.fetch_json("/version")
+        version = answer.get("version") if isinstance(answer, dict) else None
+        if not isinstance(version, str) or not version.isprintable():
+            return None
+        return version if 0 < len(version) <= _LONGEST_VERSION else None
 
     async def close(self) -> None:
         """Let go of the connection; a later fetch opens a new one."""

@@ -1,16 +1,18 @@
 """Recorded timelines: one JSON line a page with its time, the pages in files beside it.
 
 A line is `{"t": seconds, "page": "path"}`, `{"t": ..., "page": null, "error": "timeout"}` or
-`{"t": ..., "evidence": {...}}`; `"pool"` says whose page it is.
+`{"t": ..., "evidence": {...}}`; `"pool"` says whose page it is. Nothing is judged here.
 """
 
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from specgauge.errors import SourceError
+from specgauge.guard.evidence import read_evidence
 from specgauge.model.outcome import ScrapeResult
 
 _MAX_BYTES = 64 << 20
@@ -29,48 +31,81 @@ class Entry:
     pool: str | None = None
 
 
-def read_timeline(path: Path) -> Iterator[Entry]:
-    """Read a timeline line by line; raises SourceError naming the line that is at fault."""
+def read_timeline(path: Path, *, any_order: bool = False) -> Iterator[Entry]:
+    """Read a timeline line by line; raises SourceError naming the line that is at fault.
+
+    With `any_order` a clock that stood still or went back is not a fault.
+    """
+    before = -math.inf
+    for number, found in _lines(path):
+        entry = _entry(path, number, found, with_page=True)
+        if entry.time <= before and not any_order:
+            raise _fault(path, number, f"t {entry.time:g} is not after the line before")
+        before = entry.time
+        yield entry
+
+
+def outline(path: Path) -> Iterator[Entry]:
+    """Read of every line when it was and whose, without its page or evidence.
+
+    Raises SourceError for what `read_timeline` would find wrong with a line itself.
+    """
+    for number, found in _lines(path):
+        yield replace(_entry(path, number, found, with_page=False), evidence=None)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Read one JSON object a line; blank lines say nothing."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise SourceError(ScrapeResult.UNREACHABLE, f"{path}: {reason}") from error
-    before = -math.inf
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
-            entry = _entry(path, number, line)
-            if entry.time <= before:
-                raise _fault(path, number, f"t {entry.time:g} is not after the line before")
-            before = entry.time
-            yield entry
+            yield number, _object(path, number, line)
 
 
-def _entry(path: Path, number: int, line: str) -> Entry:
+def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
         raise _fault(path, number, "not a JSON object") from None
     if not isinstance(found, dict):
         raise _fault(path, number, "not a JSON object")
+    return found
+
+
+def _entry(path: Path, number: int, found: Mapping[str, Any], *, with_page: bool) -> Entry:
     time = found.get("t")
     if isinstance(time, bool) or not isinstance(time, int | float) or not abs(time) <= _LATEST:
         raise _fault(path, number, 't must be a number of seconds, as in {"t": 5.0, ...}')
     evidence, page = found.get("evidence"), found.get("page")
-    if evidence is not None and not isinstance(evidence, dict):
-        raise _fault(path, number, "evidence must be an object")
     if page is not None and not isinstance(page, str):
         raise _fault(path, number, "page must be a path or null")
     if evidence is None and page is None and not found.get("error"):
         raise _fault(path, number, "a page, an error or evidence is needed")
+    _check_evidence(path, number, evidence)
     return Entry(
         line=number,
         time=float(time),
-        data=None if page is None else _page(path, number, page),
+        data=None if page is None or not with_page else _page(path, number, page),
         error=str(found["error"]) if found.get("error") else None,
         evidence=evidence,
         pool=found.get("pool") if isinstance(found.get("pool"), str) else None,
     )
+
+
+def _check_evidence(path: Path, number: int, evidence: object) -> None:
+    """Refuse evidence that is none while its line is known."""
+    if evidence is None:
+        return
+    if not isinstance(evidence, dict):
+        raise _fault(path, number, "evidence must be an object")
+    try:
+        read_evidence(evidence, end=0.0, window=1.0, spacing=1.0, margin=0.0)
+    except ValueError as error:
+        raise _fault(path, number, f"evidence: {error}") from None
 
 
 def _page(path: Path, number: int, page: str) -> bytes:

@@ -13,13 +13,15 @@ from specgauge.engines.reader import Reader
 from specgauge.errors import SourceError
 from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Check, Derived
-from specgauge.model.ledger import EngineKey, Interval, Ledger
+from specgauge.model.guard import Look
+from specgauge.model.ledger import EngineKey, Interval, Ledger, ModelWindow
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.quantity import Cell, Page
 from specgauge.model.settings import TargetSettings
 from specgauge.model.verdict import Judgement
 from specgauge.model.view import TargetView
-from specgauge.serve.comparison import Comparison, ComparisonTerms
+from specgauge.serve.comparison import Comparison, ComparisonTerms, clears, unclear
+from specgauge.serve.looks import answers, look
 from specgauge.serve.sibling import Sibling
 
 
@@ -36,6 +38,17 @@ class _Snapshot:
     time: float
     totals: Mapping[Cell, float]
     doubts: Mapping[Cell, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """What a window says of one model, and from what."""
+
+    snapshot: _Snapshot | None
+    window: ModelWindow | None
+    derived: Derived
+    judgement: Judgement
+    baseline: Baseline | None
 
 
 _LONGEST = 1.5
@@ -88,7 +101,7 @@ class Tracker:
             self._ledger, interval = advance(before, page, at.time)
             self._compare(before, page, interval, at)
         models, length = self._derive(self._ledger, page, at.time)
-        judgements, baselines = self._judge(self._ledger, page, models, at)
+        judgements, baselines, looks = self._judge(self._ledger, page, models, interval, at)
         self._note(page, interval, at)
         self.view = replace(
             self.view,
@@ -108,6 +121,7 @@ class Tracker:
             silenced=silenced(page.layout),
             judgements=judgements,
             baselines=baselines,
+            looks=looks,
             baseline_seconds=dict(self._comparison.baseline_seconds),
             covered_seconds=dict(self._comparison.covered_seconds),
             doubts=self._ledger.doubts,
@@ -127,6 +141,7 @@ class Tracker:
             models={},
             judgements={},
             baselines={},
+            looks={},
             scrapes=dict(self._scrapes),
         )
 
@@ -170,29 +185,66 @@ class Tracker:
             self.sibling.add(before, self._ledger, page, interval, now=at.unix)
 
     def _judge(
-        self, ledger: Ledger, page: Page, models: Mapping[str, Derived], at: Moment
-    ) -> tuple[dict[str, Judgement], dict[str, Baseline]]:
-        """Judge every model over its own decision window."""
+        self,
+        ledger: Ledger,
+        page: Page,
+        models: Mapping[str, Derived],
+        interval: Interval | None,
+        at: Moment,
+    ) -> tuple[dict[str, Judgement], dict[str, Baseline], dict[str, Look]]:
+        """Judge every model over its own decision window, and show the guard what it needs."""
         judgements: dict[str, Judgement] = {}
         baselines: dict[str, Baseline] = {}
-        compared, version = self._comparison, self.view.version
+        looks: dict[str, Look] = {}
+        compared = self._comparison
         if not compared.terms.wanted:
-            return judgements, baselines
+            return judgements, baselines, looks
         for model in models:
+
+            def since(begin: float, model: str = model) -> _Judged:
+                return self._judge_since(ledger, page, models[model], begin, at)
+
             begin = compared.start(model, at.time)
-            snap = next((s for s in self._history if begin - 1e-6 <= s.time < at.time), None)
-            derived, since = models[model], at.time
-            if snap is not None:
-                window = windows(snap.totals, ledger, page, at.time - snap.time, snap.doubts)[model]
-                derived, since = summarise(window, self._settings.hints), snap.time
-            load = derived.values.get("decode_concurrency", 0.0)
-            concurrency = load if isinstance(load, int | float) else 0.0
-            baseline = compared.baseline_of(model, page, version, at.unix, concurrency)
-            facts = compared.facts(model, page, version)
-            judgements[model] = compared.verdict(derived, since, baseline, facts, at.unix)
-            if baseline is not None:
-                baselines[model] = baseline
-        return judgements, baselines
+            found = usual = since(begin)
+            if unclear(usual.judgement):
+                longer = (since(start) for start in compared.longer(begin, at.time))
+                clear = (one for one in longer if clears(one.judgement, usual.judgement))
+                found = next(clear, usual)
+            judgements[model] = found.judgement
+            if found.baseline is not None:
+                baselines[model] = found.baseline
+            if compared.terms.guarded and found.window and found.snapshot and interval:
+                looks[model] = look(
+                    found.window,
+                    found.derived,
+                    found.judgement,
+                    interval,
+                    start=found.snapshot.time,
+                    served=answers(ledger.totals, found.snapshot.totals),
+                )
+        return judgements, baselines, looks
+
+    def _judge_since(
+        self, ledger: Ledger, page: Page, derived: Derived, begin: float, at: Moment
+    ) -> _Judged:
+        """Judge a model by what was since `begin`; `derived` stands where nothing was kept."""
+        compared, version, model = self._comparison, self.view.version, derived.model_name
+        snap = next((s for s in self._history if begin - 1e-6 <= s.time < at.time), None)
+        since, window = at.time, None
+        if snap is not None:
+            window = windows(snap.totals, ledger, page, at.time - snap.time, snap.doubts)[model]
+            derived, since = summarise(window, self._settings.hints), snap.time
+        load = derived.values.get("decode_concurrency", 0.0)
+        concurrency = load if isinstance(load, int | float) else 0.0
+        baseline = compared.baseline_of(model, page, version, at.unix, concurrency)
+        facts = compared.facts(model, page, version)
+        return _Judged(
+            snapshot=snap,
+            window=window,
+            derived=derived,
+            judgement=compared.verdict(derived, since, baseline, facts, at.unix),
+            baseline=baseline,
+        )
 
     def _window_start(self, time: float) -> _Snapshot | None:
         """Find the point a window back; after a long silence there is none, and one begins."""

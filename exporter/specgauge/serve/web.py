@@ -1,6 +1,5 @@
 """The sidecar's web server: routes to values that others made; decides nothing."""
 
-import hmac
 import importlib.resources
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,15 +8,14 @@ from http import HTTPStatus
 from aiohttp import web
 
 from specgauge.model.view import View
+from specgauge.serve.control import NO_STORE, Commanded, Control, add_control, refusal
 from specgauge.serve.exposition import Oven
 from specgauge.serve.log import Log, server_logger
 from specgauge.serve.status import status_document
 
 _STOP_SECONDS = 1.0
-_BEARER = "Bearer "
-_NO_STORE = {"Cache-Control": "no-store"}
 _PAGE_HEADERS = {
-    **_NO_STORE,
+    **NO_STORE,
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
     "connect-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'self'",
     "X-Content-Type-Options": "nosniff",
@@ -38,6 +36,7 @@ class Site:
     reload: Callable[[], list[str]]
     token: Callable[[], str | None]
     running: Callable[[], bool]
+    guard: Callable[[], Commanded | None] = lambda: None
 
 
 class WebServer:
@@ -91,7 +90,7 @@ def application(site: Site) -> web.Application:
         return web.Response(body=baked.body, headers=headers)
 
     async def status(_: web.Request) -> web.Response:
-        return web.json_response(status_document(site.view()), headers=_NO_STORE)
+        return web.json_response(status_document(site.view()), headers=NO_STORE)
 
     async def healthy(_: web.Request) -> web.Response:
         alive = site.running()
@@ -102,7 +101,7 @@ def application(site: Site) -> web.Application:
         return web.Response(text="ok\n")
 
     async def reload(request: web.Request) -> web.Response:
-        refused = _refusal(request, site.token())
+        refused = refusal(request, site.token())
         if refused is not None:
             return refused
         problems = site.reload()
@@ -117,6 +116,7 @@ def application(site: Site) -> web.Application:
     app.router.add_get("/-/healthy", healthy)
     app.router.add_get("/-/ready", ready)
     app.router.add_post("/-/reload", reload)
+    add_control(app, Control(view=site.view, guard=site.guard, token=site.token))
     for path in _ASSETS:
         app.router.add_get(f"/{path}", _asset(path))
     return app
@@ -131,21 +131,3 @@ def _asset(path: str) -> Callable[[web.Request], Awaitable[web.Response]]:
         return web.Response(body=body, content_type=kind, charset="utf-8", headers=_PAGE_HEADERS)
 
     return answer
-
-
-def _refusal(request: web.Request, token: str | None) -> web.Response | None:
-    """Refuse who may not change anything: without a token nobody may."""
-    if token is None:
-        return web.Response(
-            text="no token_file is configured, so this route changes nothing\n",
-            status=HTTPStatus.FORBIDDEN,
-        )
-    given = request.headers.get("Authorization", "")
-    sent = given.removeprefix(_BEARER) if given.startswith(_BEARER) else ""
-    if hmac.compare_digest(sent.encode(errors="surrogateescape"), token.encode()):
-        return None
-    return web.Response(
-        text="Authorization: Bearer with the token of token_file is needed\n",
-        status=HTTPStatus.UNAUTHORIZED,
-        headers={"WWW-Authenticate": "Bearer"},
-    )

@@ -18,12 +18,12 @@ from specgauge.baseline.learning import Learning, begin, is_done, learn
 from specgauge.cli.baseline.delivery import check_output, deliver, make_file, output_option, say
 from specgauge.cli.baseline.provenance import fact_options, facts_given
 from specgauge.cli.baseline.reading import Server, ask, open_scraper
-from specgauge.config.units import parse_duration
 from specgauge.engines.reader import Reader
 from specgauge.errors import BaselineError, SourceError
 from specgauge.model.outcome import ExitCode
 from specgauge.serve.loop import Pace
 from specgauge.serve.scrape import Scraper
+from specgauge.units import parse_duration
 
 INTERVAL = 1.0
 _TIMEOUT = 3.0

@@ -5,15 +5,15 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from specgauge.baseline.facts import is_name
 from specgauge.baseline.from_pages import PagePair, TimedPage
+from specgauge.config.address import parse_address
 from specgauge.engines.reader import Reader
 from specgauge.errors import SourceError, UsageError
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.quantity import Page
-from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
+from specgauge.serve.scrape import Endpoint, Scraper
 from specgauge.serve.timeline import read_timeline
 
 Item = TypeVar("Item")
@@ -61,20 +61,19 @@ def read_pages(path: Path) -> list[TimedPage]:
 def open_scraper(url: str, timeout: float) -> Scraper:
     """Prepare to fetch a server's page."""
     try:
-        return Scraper(Endpoint(url=metrics_url(url), timeout=timeout, max_bytes=_MAX_BYTES))
+        page = parse_address(url).page
     except ValueError as problem:
         raise UsageError(f"--url: {problem}") from problem
+    return Scraper(Endpoint(url=page, timeout=timeout, max_bytes=_MAX_BYTES))
 
 
 async def ask(scraper: Scraper, reader: Reader) -> Server:
     """Fetch a page and what else tells whose it is."""
     body = await scraper.fetch()
     page = reader.read(body.data, complete=body.complete)
-    answer: Any = await scraper.fetch_json("/version")
-    version = answer.get("version") if isinstance(answer, dict) else None
     return Server(
         page=page,
-        version=version if is_name(version) else None,
+        version=await scraper.fetch_version(),
         models=await scraper.fetch_json("/v1/models"),
     )
 

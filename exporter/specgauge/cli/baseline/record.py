@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
+from specgauge.baseline import exchange
 from specgauge.baseline.brake import Brake, Why
-from specgauge.baseline.exchange import parse_address
 from specgauge.baseline.files import write_atomically
 from specgauge.baseline.load import Generator
 from specgauge.baseline.plan import (
@@ -29,9 +29,10 @@ from specgauge.baseline.schema import BaselineFile, dump
 from specgauge.cli.baseline.delivery import STDOUT, check_output, output_option
 from specgauge.cli.baseline.live import watching
 from specgauge.cli.baseline.provenance import fact_options, facts_given
+from specgauge.config.address import parse_address
 from specgauge.errors import BaselineError, UsageError
 from specgauge.model.outcome import ExitCode
-from specgauge.serve.scrape import Endpoint, Scraper, metrics_url
+from specgauge.serve.scrape import Endpoint, Scraper
 
 _MAX_BYTES = 64 << 20
 _INTERRUPTED = 130
@@ -112,7 +113,7 @@ def read_order(options: dict[str, Any], key: str | None) -> Order:
 async def drive(url: str, order: Order, output: Path) -> Recording:
     """Run the recording; SIGINT and SIGTERM end it with what there is."""
     try:
-        address, page = parse_address(url), metrics_url(_root(url))
+        address, page = exchange.parse_address(url), parse_address(_root(url)).page
     except ValueError as problem:
         raise UsageError(f"--url: {problem}") from None
     gc.freeze()  # a full collection would hold chunks up for milliseconds

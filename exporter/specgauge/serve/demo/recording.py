@@ -16,10 +16,15 @@ FORMAT = "specgauge.recording/v1"
 
 
 class RecordingName(StrEnum):
-    """The recordings that ship: the same arrivals, with and without speculation."""
+    """The recordings that ship.
+
+    The same arrivals with and without speculation; and eight requests at a time with a draft that
+    does not fit.
+    """
 
     SPECULATIVE = "eagle-ramp"
     STANDARD = "none-ramp"
+    POOR = "draft-poor-c8"
 
     @property
     def file_name(self) -> str:

@@ -2,14 +2,13 @@
 
 Played `speed` times faster, latency sums grow `speed` times faster per wall second, too. Whoever
 divides by wall time would then read `speed` times the load: so whoever scrapes a stand-in must
-live on recorded time as well, by `StandIn.recorded_now` (seconds since its start) or by
-`scaled_clock(speed)` (any clock, run faster), and wait `interval / speed` wall seconds between
-scrapes that are `interval` recorded seconds apart.
+live on recorded time as well, by `StandIn.recorded_now` (seconds since its start), and wait
+`interval / speed` wall seconds between scrapes that are `interval` recorded seconds apart.
 """
 
 import time
 from collections.abc import Callable
-from typing import Self
+from typing import Protocol, Self
 
 from aiohttp import web
 
@@ -20,16 +19,18 @@ CONTENT_TYPE = "text/plain; version=1.0.0; charset=utf-8"
 """What vLLM 0.25.1 calls its metrics page, whatever the client asks for."""
 
 
-def scaled_clock(speed: float, clock: Callable[[], float] = time.time) -> Callable[[], float]:
-    """Make a clock that reads like `clock` now and runs `speed` times faster from here on."""
-    start = clock()
-    return lambda: start + (clock() - start) * speed
+class Shown(Protocol):
+    """What the server shows at any moment of recorded time."""
+
+    def page_at(self, elapsed: float) -> str:
+        """Write the page."""
 
 
 class StandIn:
     """A recorded engine on a local port: /metrics, /version and /health, from `start` to `stop`.
 
     `clock` counts wall seconds; the recording moves `speed` recorded seconds in each of them.
+    `shown` is played in the recording's place.
     """
 
     def __init__(
@@ -40,8 +41,9 @@ class StandIn:
         clock: Callable[[], float] = time.monotonic,
         host: str = "127.0.0.1",
         port: int = 0,
+        shown: Shown | None = None,
     ) -> None:
-        self._reel = Reel(recording)
+        self._shown: Shown = Reel(recording) if shown is None else shown
         self._version = recording.engine_version
         self._speed = speed
         self._clock = clock
@@ -84,7 +86,7 @@ class StandIn:
 
     def page(self) -> str:
         """Write the metrics page of this moment."""
-        return self._reel.page_at(self.recorded_now())
+        return self._shown.page_at(self.recorded_now())
 
     def _make_application(self) -> web.Application:
         application = web.Application()

@@ -1,4 +1,4 @@
-// Draws /api/v1/status; every text goes in as text, never as markup.
+// Draws /api/v1/status and /api/v1/guard; every text goes in as text, never as markup.
 "use strict";
 
 const SHOWN = [
@@ -91,13 +91,52 @@ function target(one) {
   return box;
 }
 
+const PHASES = { active: "good", probing: "warn", starting: "dim", fallback: "bad", latched: "bad", override: "warn" };
+
+function ago(seconds) {
+  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const [length, name] = units.find(([one]) => seconds >= one) || [1, "s"];
+  return Math.max(0, Math.round(seconds / length)) + " " + name + " ago";
+}
+
+function change(one) {
+  const line = element("li");
+  line.append(element("span", ago(Date.now() / 1000 - one.unix), "dim"), " ");
+  line.append(element("strong", one.would_be ? "would be " + one.would_be : one.state, PHASES[one.would_be || one.state]));
+  line.append(": " + one.says);
+  return line;
+}
+
+function guard(one) {
+  const box = element("section");
+  const head = element("div", undefined, "head");
+  head.append(element("h2", "Guard"));
+  head.append(element("span", one.state, "state " + PHASES[one.state]));
+  const flag = { true: "on", false: "off", null: "unknown" };
+  const confirmed = one.flag.confirmed === one.flag.desired ? "confirmed" : "not confirmed (" + flag[one.flag.confirmed] + ")";
+  head.append(element("span", "flag " + flag[one.flag.desired] + ", " + confirmed + " · " + one.flag.backend + " · " + one.flag.place, "dim"));
+  box.append(head, element("p", one.says));
+  const past = one.history.slice(-5).reverse();
+  if (past.length) {
+    const list = element("ul");
+    list.append(...past.map(change));
+    box.append(list);
+  }
+  return box;
+}
+
+async function ask(path) {
+  const answer = await fetch(path);
+  if (!answer.ok) throw new Error("HTTP " + answer.status);
+  return answer.json();
+}
+
 async function draw() {
   const about = document.getElementById("about");
   try {
-    const answer = await fetch("api/v1/status");
-    if (!answer.ok) throw new Error("HTTP " + answer.status);
-    const status = await answer.json();
-    document.getElementById("targets").replaceChildren(...status.targets.map(target));
+    const [status, guarded] = await Promise.all([ask("api/v1/status"), ask("api/v1/guard")]);
+    const guards = guarded.state === null ? [] : [guard(guarded)];
+    document.getElementById("targets").replaceChildren(...status.targets.map(target), ...guards);
     about.textContent = status.version + (status.config_last_reload_success ? "" : " · the last reload of the configuration was refused");
     about.className = status.config_last_reload_success ? "" : "bad";
   } catch (problem) {

@@ -1,0 +1,1 @@
+"""`specgauge guard`: replay the guard, ask the sidecar's about itself, overrule it."""

@@ -1,0 +1,83 @@
+"""`specgauge render`: writes the files that an SRE imports, or says which are not current."""
+
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from specgauge.cli.guard.configuration import read_config
+from specgauge.cli.promtool import promtool_faults
+from specgauge.cli.settings import rules_of
+from specgauge.errors import RenderError, UsageError
+from specgauge.model.outcome import ExitCode
+from specgauge.render.files import RenderedFile
+from specgauge.render.registry import KINDS, render
+from specgauge.render.verify import PromqlParser
+
+
+@click.command("render", epilog="\b\nExample:\n  specgauge render rules --output monitoring")
+@click.argument("kinds", nargs=-1, type=click.Choice(tuple(KINDS)), metavar="[KIND]...")
+@click.option(
+    "--config", "file", type=click.Path(path_type=Path), help="Configuration file (YAML)."
+)
+@click.option(
+    "--output", "folder", type=click.Path(path_type=Path), default=".", show_default=True,
+    help="Folder to write into.",
+)  # fmt: skip
+@click.option("--check", "checks", is_flag=True, help="Write nothing; name files not current.")
+def render_files(kinds: tuple[str, ...], file: Path | None, folder: Path, checks: bool) -> int:
+    """Write rules, dashboards and what goes with them; every KIND where none is named.
+
+    Every file is read again before it is written: YAML, JSON, PromQL, names of series.
+    With --check, exit code 1 if a file in the folder is not what would be written.
+    """
+    parse = _parser()
+    made = render(kinds, rules_of(read_config(file)), parse=parse)
+    if checks:
+        return _check(made, folder, parsed=parse is not None)
+    for path in _write(made, folder):
+        click.echo(path)
+    return ExitCode.OK
+
+
+def _parser() -> PromqlParser | None:
+    """Give promql-parser where it is installed; no user needs it."""
+    try:
+        parse: PromqlParser = importlib.import_module("promql_parser").parse
+    except ModuleNotFoundError:
+        return None
+    return parse
+
+
+def _check(made: Iterable[RenderedFile], folder: Path, *, parsed: bool) -> int:
+    """Compare with what lies there, and let promtool read the rules where there is one."""
+    if not parsed:
+        click.echo("promql-parser is not installed: PromQL was not parsed with it", err=True)
+    faults = promtool_faults(made)
+    if faults is None:
+        click.echo("promtool is not on the PATH: it has not read the rules", err=True)
+    elif faults:
+        raise RenderError(faults)
+    stale = [one.path for one in made if _present(folder / one.path) != one.text.encode()]
+    for path in stale:
+        click.echo(path)
+    return ExitCode.FAILED if stale else ExitCode.OK
+
+
+def _present(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _write(made: Iterable[RenderedFile], folder: Path) -> Iterable[str]:
+    for one in made:
+        path = folder / one.path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(one.text, encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UsageError(f"{path}: {error.strerror}; choose another --output") from None
+        yield one.path

@@ -1,0 +1,62 @@
+"""What a configuration that can be used is still worth a warning for; it refuses nothing."""
+
+from collections.abc import Iterator
+
+from specgauge.config.flag_keys import FlagKeys
+from specgauge.config.guard_keys import GuardKeys
+from specgauge.config.models import Config
+
+# These only hold the flag; the others move traffic themselves.
+_HOLDERS = frozenset({"embedded", "webhook", "file", "etcd"})
+
+
+def advice(config: Config) -> tuple[str, ...]:
+    """Say what will not work as it may be meant to, each line under its key."""
+    guard, flag = config.guard, config.flag or FlagKeys()
+    if guard is None:
+        return ()
+    return (*_obedience(flag), *_evidence(config, guard), *_unused(guard, flag))
+
+
+def _obedience(flag: FlagKeys) -> Iterator[str]:
+    holds = flag.backend in _HOLDERS or flag.kubernetes.configmap is not None
+    if holds and flag.obeyed_by is None:
+        yield (
+            "flag.obeyed_by: nothing is configured to obey the flag, and no engine switches "
+            "speculation by itself; say what moves traffic when it changes, as "
+            "obeyed_by: router asks the sidecar every second"
+        )
+
+
+def _evidence(config: Config, guard: GuardKeys) -> Iterator[str]:
+    baseline, signals = config.baseline, guard.signals
+    standard = any(target.role == "standard" for target in config.targets)
+    none = baseline.file is None and baseline.dir is None and baseline.target is None
+    if all(mode == "off" for mode in signals.model_dump().values()):
+        yield "guard.signals: all are off, so only an operator moves the flag; switch one on"
+    elif none and guard.source == "sidecar":
+        yield (
+            "baseline: none, so only acceptance is judged and never speed; "
+            "set baseline.file, baseline.dir or baseline.target"
+        )
+    if guard.require_standard_capacity and not standard:
+        yield (
+            "guard.require_standard_capacity: no target has role: standard, so the capacity to "
+            "fall back to is not known; add one, or set it to false"
+        )
+    if signals.errors != "off" and not standard:
+        yield "guard.signals.errors: no target has role: standard to compare with; add one"
+    if guard.max_fallback_share is not None and guard.prometheus.url is None:
+        yield (
+            "guard.max_fallback_share: the other members are not known; set guard.prometheus.url"
+        )
+
+
+def _unused(guard: GuardKeys, flag: FlagKeys) -> Iterator[str]:
+    if guard.objective.model_fields_set and guard.signals.latency == "off":
+        yield "guard.objective: not looked at while guard.signals.latency is off"
+    for name, field in FlagKeys.model_fields.items():
+        section, label = getattr(flag, name), field.alias or name
+        written = getattr(section, "model_fields_set", ())
+        if written and label != flag.backend and section != type(section)():
+            yield f"flag.{label}: not used while flag.backend is {flag.backend}"

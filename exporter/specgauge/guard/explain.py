@@ -1,0 +1,122 @@
+"""A decision, or where the guard stands, in plain words for a person; decides nothing."""
+
+from collections.abc import Mapping, Sequence
+
+from specgauge.guard.words import PHASES, reason_in_words, span_in_words
+from specgauge.model.guard import Decision, GuardReason, GuardState, Outcome, Phase
+
+_OUTCOMES: Mapping[Outcome, str] = {
+    Outcome.HEALTHY: "healthy",
+    Outcome.DEGRADED: "degraded",
+    Outcome.INCONCLUSIVE: "not clear either way",
+    Outcome.NO_DATA: "too little to judge",
+    Outcome.ERROR: "nothing, for there was no page",
+}
+_NUMBERS: Mapping[str, tuple[str, str]] = {
+    "decode_concurrency": ("{:.1f}", "requests in decode"),
+    "tokens": ("{:.0f}", "tokens"),
+    "requests": ("{:.0f}", "finished requests"),
+    "drafts": ("{:.0f}", "drafts"),
+    "acceptance_ratio": ("{:.2f}", "acceptance ratio"),
+    "acceptance_length": ("{:.2f}", "acceptance length"),
+}
+_MISSING = {Outcome.NO_DATA, Outcome.INCONCLUSIVE, Outcome.ERROR}
+
+
+def explain(decision: Decision) -> str:
+    """Say one decision: what moved or did not, why, on which numbers, what comes next."""
+    parts = [f"{_what(decision)}: {reason_in_words(decision.reason)}."]
+    parts.append(f"The evidence was {_OUTCOMES[decision.outcome]}{_numbers(decision.evidence)}.")
+    if decision.wanted is not None:
+        parts.append(_unlet(decision))
+    if decision.rehearsed:
+        told = "; ".join(map(reason_in_words, decision.rehearsed))
+        parts.append(f"Signals in dry run would have acted: {told}.")
+    if decision.companions:
+        told = ", ".join(one.replace("_", " ") for one in decision.companions)
+        parts.append(f"Beside it, which decides nothing: {told}.")
+    parts += [f"Mind: {reason_in_words(warning)}." for warning in decision.warnings]
+    if decision.next_probe is not None:
+        ahead = span_in_words(decision.next_probe - decision.time)
+        parts.append(f"The next trial is due in {ahead}.")
+    return " ".join(parts)
+
+
+def explain_state(state: GuardState, decisions: Sequence[Decision], time: float) -> str:
+    """Say where the guard stands, since when and why, what is missing and what comes next.
+
+    `decisions` are the last ones, oldest first; they may be none.
+    """
+    parts = [f"{PHASES[state.phase]}, for {span_in_words(time - state.since)} ({state.phase})."]
+    last = next((one for one in reversed(decisions) if one.changed), None)
+    if last is not None:
+        ago = span_in_words(time - last.time)
+        why = reason_in_words(last.reason)
+        parts.append(f"It last moved {ago} ago, because {why}{_numbers(last.evidence)}.")
+    if decisions:
+        now = decisions[-1]
+        parts.append(f"The last look: {_OUTCOMES[now.outcome]}{_numbers(now.evidence)}.")
+        if now is not last:
+            parts.append(f"Nothing moved, because {reason_in_words(now.reason)}.")
+        if now.wanted is not None:
+            parts.append(_unlet(now))
+    else:
+        parts.append("It has not looked at any evidence yet.")
+    parts.append(_ahead(state, decisions, time))
+    if state.fallbacks:
+        parts.append(f"Fallbacks in the last day: {len(state.fallbacks)}.")
+    parts += [f"Mind: {reason_in_words(reason)}." for reason in state.told]
+    return "\n".join(parts)
+
+
+def _what(decision: Decision) -> str:
+    flag = {True: "on", False: "off", None: "unknown"}[decision.flag]
+    if decision.changed:
+        return f"From {decision.before} to {decision.state}, flag {flag}"
+    return f"Still {decision.state}, flag {flag}"
+
+
+def _unlet(decision: Decision) -> str:
+    hold = "the freeze file" if decision.reason == GuardReason.FROZEN else "the dry run"
+    return f"But for {hold} it would now be {decision.wanted}."
+
+
+def _numbers(evidence: Mapping[str, float]) -> str:
+    """Say the numbers that a decision rests on, as far as they are known."""
+    parts = []
+    if "speedup_ratio" in evidence:
+        told = f"speedup {evidence['speedup_ratio']:.2f}"
+        if "speedup_ratio_low" in evidence and "speedup_ratio_high" in evidence:
+            low, high = evidence["speedup_ratio_low"], evidence["speedup_ratio_high"]
+            told += f" (between {low:.2f} and {high:.2f})"
+        parts.append(told)
+    for name, (form, unit) in _NUMBERS.items():
+        if name in evidence:
+            number = form.format(evidence[name])
+            parts.append(f"{unit} {number}" if "acceptance" in unit else f"{number} {unit}")
+    if "tpot_seconds" in evidence:
+        parts.append(f"{evidence['tpot_seconds'] * 1000.0:.1f} ms per token")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _ahead(state: GuardState, decisions: Sequence[Decision], time: float) -> str:
+    """Say what happens next, and what is missing for it."""
+    missing = ""
+    if decisions and decisions[-1].outcome in _MISSING:
+        missing = (
+            " Evidence that can be judged is missing; until it comes, nothing moves on its own."
+        )
+    if state.phase is Phase.STARTING:
+        return "Next: it takes the flag over as soon as it can be read back."
+    if state.phase is Phase.ACTIVE:
+        count = f" {state.streak} degraded so far in a row." if state.streak else ""
+        return f"Next: degraded windows in a row would turn it off.{count}{missing}"
+    if state.phase is Phase.PROBING:
+        load = "" if state.probe_load is None else f" at about {state.probe_load:.1f} requests"
+        return f"Next: healthy windows{load} end the trial well.{missing}"
+    if state.phase is Phase.FALLBACK and state.next_probe is not None:
+        failed = f", after {state.failures} failed" if state.failures else ""
+        return f"Next: a trial in {span_in_words(state.next_probe - time)}{failed}."
+    if state.phase is Phase.OVERRIDE:
+        return "Next: it decides again when the override ends."
+    return "Next: nothing, until an operator acts."

@@ -1,0 +1,61 @@
+"""The primary signal: what the verdict says of speed, once there is enough to judge by."""
+
+from specgauge.guard.finding import Finding, requests_seen
+from specgauge.guard.pace import Pace, upper_end
+from specgauge.guard.policy import Policy
+from specgauge.model.guard import GuardReason, Look, Outcome, Signal
+from specgauge.model.verdict import Verdict, VerdictReason
+
+UNCOVERED = frozenset(
+    {
+        VerdictReason.NO_BASELINE,
+        VerdictReason.OUTSIDE_RANGE,
+        VerdictReason.BASELINE_MISMATCH,
+        VerdictReason.WORKLOAD_MISMATCH,
+    }
+)
+"""Reasons of an unknown verdict that say that no baseline speaks for this load."""
+
+
+def wants_baseline(look: Look) -> bool:
+    """Tell whether speed is unknown for want of a baseline, so that acceptance may decide."""
+    unknown = look.verdict is Verdict.UNKNOWN and not look.covered
+    return unknown and look.verdict_reason in UNCOVERED
+
+
+def too_little(look: Look, policy: Policy) -> GuardReason | None:
+    """Say what there is too little of for a judgement of speed; None where there is enough."""
+    if look.numbers.get("tokens", 0.0) < policy.min_tokens:
+        return GuardReason.TOO_FEW_TOKENS
+    if requests_seen(look) < policy.min_requests:
+        return GuardReason.TOO_FEW_REQUESTS
+    return None
+
+
+def judge_speed(look: Look, policy: Policy, pace: Pace) -> Finding:
+    """Turn the verdict into an outcome.
+
+    It is severe only where the whole interval is far below 1, also by what windows of late have
+    differed by.
+    """
+    if look.verdict is Verdict.UNKNOWN:
+        few = look.verdict_reason == VerdictReason.TOO_FEW_TOKENS
+        return _say(Outcome.NO_DATA if few else Outcome.INCONCLUSIVE, look.verdict_reason)
+    few_reason = too_little(look, policy)
+    if few_reason is not None:
+        return _say(Outcome.NO_DATA, few_reason)
+    if look.verdict is not Verdict.COSTS:
+        low = look.numbers.get("speedup_ratio_low", 1.0)
+        unsure = look.verdict is Verdict.EVEN and low < 1.0 - policy.margin
+        return _say(Outcome.INCONCLUSIVE if unsure else Outcome.HEALTHY, look.verdict_reason)
+    most = upper_end(pace, look)
+    return Finding(
+        signal=Signal.SPEEDUP,
+        outcome=Outcome.DEGRADED,
+        reason=look.verdict_reason,
+        severe=most is not None and most < policy.severe,
+    )
+
+
+def _say(outcome: Outcome, reason: str) -> Finding:
+    return Finding(signal=Signal.SPEEDUP, outcome=outcome, reason=reason)

@@ -1,0 +1,89 @@
+"""What each phase and reason means, in words for a person; decides nothing."""
+
+from collections.abc import Mapping
+
+from specgauge.model.guard import GuardReason, Phase
+from specgauge.model.verdict import VerdictReason
+
+PHASES: Mapping[Phase, str] = {
+    Phase.STARTING: "It does not know yet how the flag stands, and writes nothing",
+    Phase.ACTIVE: "Speculation is wanted on",
+    Phase.FALLBACK: "Speculation is wanted off, for it cost",
+    Phase.PROBING: "Speculation is wanted on, on trial: one degraded window ends it",
+    Phase.LATCHED: "Speculation is wanted off until an operator acts",
+    Phase.OVERRIDE: "An operator has decided",
+}
+
+_G, _V = GuardReason, VerdictReason
+REASONS: Mapping[str, str] = {
+    _V.ABOVE_ONE: "tokens come faster than they would without speculation at this load",
+    _V.BELOW_ONE: "tokens come slower than they would without speculation at this load",
+    _V.WITHIN_MARGIN: "speculation makes no difference beyond the margin",
+    _V.LATENCY_TRADEOFF: "what is won in time per token is lost in the time of a whole request",
+    _V.INTERVAL_TOO_WIDE: "the numbers scatter too much to tell",
+    _V.NO_BASELINE: "no baseline belongs to this server; record one",
+    _V.OUTSIDE_RANGE: "the load is above what the baseline was recorded at",
+    _V.TOO_FEW_TOKENS: "too few tokens were generated to judge",
+    _V.BASELINE_MISMATCH: "the baseline is of another server",
+    _V.WORKLOAD_MISMATCH: "prompts or answers are of another length than the baseline's",
+    _V.UNEVEN_LOAD: "the load came and went between two pages, which reads as a loss",
+    _G.ACCEPTANCE_BELOW_FLOOR: "fewer draft tokens are accepted than speculation needs to pay",
+    _G.ACCEPTANCE_COLLAPSED: "acceptance fell suddenly, against its own recent past",
+    _G.ACCEPTANCE_HELD: "acceptance is as high as speculation needs",
+    _G.LATENCY_OBJECTIVE_MISSED: "a promised latency is missed, and speculation likely causes it",
+    _G.EXCESS_ERRORS: "the speculative pool fails more often than the standard one",
+    _G.STARTUP_GRACE: "the engine has only just started",
+    _G.NEEDS_WINDOW: "there is only one page so far",
+    _G.ENGINE_RESTARTED: "the engine restarted within the window",
+    _G.CLOCK_WENT_BACK: "the clock went back within the window",
+    _G.NO_PAGE: "the engine's metrics could not be had",
+    _G.NO_MODEL: "the page names no model",
+    _G.NOT_SPECULATING: "the server does not speculate, as far as its page tells",
+    _G.FLAG_OFF: "the flag is off, so the pages say nothing of speculation",
+    _G.TOO_FEW_REQUESTS: "too few requests finished to judge",
+    _G.TOO_FEW_DRAFTS: "too few drafts were made to judge",
+    _G.MODELS_DISAGREE: "it costs for one model and pays for another on the same server",
+    _G.ALL_SIGNALS_OFF: "every signal is switched off, so nothing is judged",
+    _G.READ_BACK_ADOPTED: "the flag was read and taken over as it is",
+    _G.READ_BACK_UNKNOWN: "the flag could not be read back yet",
+    _G.NOT_YET_IN_A_ROW: "speculation cost in this window, which is not enough in a row yet",
+    _G.COOLING_DOWN: "the cool-down after the last fallback lasts",
+    _G.PROBE_DUE: "the cool-down ended, so speculation gets another chance",
+    _G.PROBE_TOO_SHORT: "the trial has not lasted long enough",
+    _G.PROBE_LOAD_TOO_LOW: "it goes well, but at a lower load than the one that would return",
+    _G.PROBE_NOT_CLEAR: "at the load at which it cost, it does not yet clearly pay",
+    _G.PROBE_SUCCEEDED: "the trial went well for long enough and at enough load",
+    _G.PROBE_FAILED: "speculation cost in the trial as well",
+    _G.MANUAL_RECOVERY: "recovery is manual: only an operator turns it on again",
+    _G.NO_FALLBACK_CAPACITY: "the standard pool is down or full, so the traffic has nowhere to go",
+    _G.FALLBACK_INEFFECTIVE: "the service is no faster since speculation was turned off; look for "
+    "another cause",
+    _G.TOO_MANY_FALLBACKS: "it fell back too often within a day; an operator has to look, and lets "
+    "go of it with `specgauge guard override auto`",
+    _G.MEMBERS_FALLING_BACK: "as many members of the pool as may already fall back",
+    _G.FROZEN: "the freeze file holds the flag where it is",
+    _G.OVERRIDE_ON: "an operator wants it on",
+    _G.OVERRIDE_OFF: "an operator wants it off",
+    _G.OVERRIDE_EXPIRED: "the operator's override has expired",
+    _G.OVERRIDE_LIFTED: "the operator has handed the flag back",
+    _G.EVALUATION_FAILED: "the guard failed to work the evidence out, a fault of its own",
+    _G.CHANGED_ELSEWHERE: "somebody else changed the flag",
+}
+
+
+def reason_in_words(reason: str) -> str:
+    """Say a reason, or its own name where it comes from elsewhere."""
+    return REASONS.get(reason, reason.replace("_", " "))
+
+
+def span_in_words(seconds: float) -> str:
+    """Say a length of time to two places: 45 s, 4 min 30 s, 2 h 5 min, 3 d 4 h."""
+    left = max(0, round(seconds))
+    parts = []
+    for name, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count} {name}")
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"

@@ -1,0 +1,56 @@
+"""Asks a Prometheus, or another server with its API, and gives whole answers or FleetError."""
+
+from urllib.parse import urlencode
+
+from specgauge.guard.flags.http import FlagHttp, HttpTerms
+from specgauge.guard.flags.protocol import FlagError
+from specgauge.guard.settings import PrometheusSettings
+from specgauge.serve.fleet_answer import FleetError, Sample, read_matrix, read_vector
+from specgauge.serve.fleet_queries import milliseconds
+
+MAX_BYTES = 16 << 20
+_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+class PrometheusApi:
+    """One server; every call ends within the timeout and changes nothing there."""
+
+    def __init__(self, settings: PrometheusSettings) -> None:
+        self._timeout = settings.timeout
+        self._http = FlagHttp(
+            HttpTerms(
+                url=settings.url,
+                timeout=settings.timeout,
+                token_file=settings.token_file,
+                token=settings.token,
+                ca_file=settings.ca_file,
+                max_bytes=MAX_BYTES,
+            )
+        )
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        return self._http.place
+
+    async def query(self, query: str) -> list[Sample]:
+        """Evaluate a query as of now."""
+        return read_vector(await self._ask("api/v1/query", {"query": query}))
+
+    async def query_range(
+        self, query: str, *, start: float, end: float, step: float
+    ) -> dict[float, list[Sample]]:
+        """Evaluate a query every `step` seconds from `start` to `end`, in Unix seconds."""
+        span = {"start": f"{start:.3f}", "end": f"{end:.3f}", "step": f"{step:.3f}"}
+        return read_matrix(await self._ask("api/v1/query_range", {"query": query} | span))
+
+    async def _ask(self, path: str, parameters: dict[str, str]) -> object:
+        """Send the query in the body: it may be longer than servers let a URL be."""
+        form = parameters | {"timeout": milliseconds(self._timeout)}
+        try:
+            answer = await self._http.call(
+                "POST", path, headers=_FORM, body=urlencode(form).encode()
+            )
+            return answer.json()
+        except FlagError as error:
+            raise FleetError(str(error.result), error.detail) from None
