@@ -27,13 +27,13 @@ run: $(VENV)/.installed  ## Start the demo: a recorded engine and the sidecar be
 
 test: packages lint  ## Lint, types, every test but the real engine's, coverage (15 minutes)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run $(BIN)/pytest -m "not vllm and not unleash" --durations=10
+	$(BIN)/coverage run $(BIN)/pytest -n 2 --dist loadfile -m "not vllm and not unleash" --durations=10
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=92
 	$(BIN)/coverage report --include='$(PURE)' --omit='$(RIM)' --fail-under=100
 
 test-fast: $(VENV)/.installed-dev  ## The working loop: no slow test, no coverage
-	$(BIN)/pytest -m "not slow and not vllm and not unleash"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow and not vllm and not unleash"
 
 fuzz: $(VENV)/.installed-dev  ## Feed broken pages to the reader; CASES says how many
 	$(BIN)/python tests/fuzz.py --cases $(CASES)

@@ -23,8 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
+from specgauge.baseline.disagreement import MOST_LATE
 from specgauge.baseline.exchange import Address
-from specgauge.baseline.figures import MOST_LATE, lateness, quantile
+from specgauge.baseline.figures import lateness, quantile
 from specgauge.baseline.load import Ask, Generator, Terms, closed_loop
 from specgauge.baseline.plan import Start
 from specgauge.baseline.prompts import Prompt

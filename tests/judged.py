@@ -15,7 +15,8 @@ from tests.recorded import H200_LEVELS, H200_MODES, PAGES, load_page, load_serie
 
 from specgauge.baseline.from_pages import PagePair, TimedPage, from_pairs, from_timeline
 from specgauge.baseline.schema import BaselineFile, usable
-from specgauge.cli.verdict import Moment, Run, follow, judge_run
+from specgauge.cli.moments import Moment
+from specgauge.cli.verdict import Run, follow, judge_run
 from specgauge.derive.judge import Terms
 from specgauge.derive.latency import buckets, quantile
 from specgauge.derive.summary import summarise
@@ -278,7 +279,7 @@ def _client(recording: Any, name: str) -> float:
 
 
 def _learnt(moments: Sequence[Moment]) -> Baseline:
-    pages = [TimedPage(time=one.time, page=one.page) for one in moments if one.page is not None]
+    pages = [TimedPage(time=one.time, page=one.page) for one in moments]
     learned = from_timeline(pages, place="recording")
     return _file(learned.levels, learned.model, "observed")
 

@@ -17,6 +17,7 @@ KNOWN: Mapping[str, Value] = {
     "acceptance_ratio": 0.5,
     "acceptance_length": 3.0,
     "tokens_per_step": 3.0,
+    "decode_concurrency": 7.0,
     "draft_coverage_ratio": 1.0,
     "num_speculative_tokens": 4,
     "position_acceptance_ratio": (0.8, 0.6, 0.4, 0.2),

@@ -58,7 +58,8 @@ class Faults:
     """What is wrong with the server; all off is a healthy one.
 
     `held_back` tokens come only with the one after them; at each step `foreign` tokens are
-    generated for others, and `hidden` ones without being a step's.
+    generated for others, and `hidden` ones without being a step's. Its usage counts each token
+    `counted_times`.
     """
 
     status: int = 0
@@ -75,6 +76,7 @@ class Faults:
     held_back: int = 0
     foreign: int = 0
     hidden: int = 0
+    counted_times: int = 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -276,12 +278,13 @@ async def _stream(
             return
         ends = tokens >= job.asked
         choice = _choice(chat=chat, text=" word", reason="length" if ends else None)
-        usage = {"prompt_tokens": job.prompt, "completion_tokens": tokens}
+        usage = {"prompt_tokens": job.prompt, "completion_tokens": faults.counted_times * tokens}
         await response.write(
             _event({"id": "x", "choices": [choice], "usage": usage if each else None})
         )
     if not faults.no_usage:
-        usage = {"prompt_tokens": job.prompt, "completion_tokens": job.tokens}
+        told = faults.counted_times * job.tokens
+        usage = {"prompt_tokens": job.prompt, "completion_tokens": told}
         await response.write(_event({"choices": [], "usage": usage}))
     await response.write(b"data: [DONE]\n\n")
 

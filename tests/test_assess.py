@@ -11,7 +11,7 @@ from tests.looking import KNOWN, POLICY, VERDICTS, accepting, ask, look, switche
 
 from specgauge.guard.assess import Memory, assess
 from specgauge.guard.policy import Policy
-from specgauge.model.guard import Assessment, Look, Outcome, Signal, Switch
+from specgauge.model.guard import Assessment, Blind, Look, Outcome, Signal, Switch
 
 GRACE = Policy()
 STARVED = accepting(0.01)
@@ -493,3 +493,11 @@ def test_deterministic(given_looks: list[Look], switches: dict[Signal, Switch]) 
             answers.append(found)
         runs.append((memory, answers))
     assert runs[0] == runs[1]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.NO_DATA, Outcome.ERROR])
+def test_a_pool_that_cannot_be_looked_at(outcome: Outcome) -> None:
+    """A reason that is known stays what it is, with its own outcome."""
+    found = ask(None, error=Blind(reason="no_series", detail="none is known", outcome=outcome))
+    assert said(found) == (outcome, "no_series")
+    assert found.detail == "none is known"

@@ -16,6 +16,7 @@ from specgauge.baseline.files import load_file
 from specgauge.baseline.picture import draw_plot, draw_table
 from specgauge.baseline.schema import parse
 from specgauge.cli.baseline import reading
+from specgauge.cli.main import main
 
 Out = pytest.CaptureFixture[str]
 
@@ -92,8 +93,10 @@ def test_a_timeline_becomes_a_file(tmp_path: Path, capsys: Out) -> None:
         pytest.param(
             ["-o", "b.json", "--page", "a", "b", "1", "--timeline", "t"], 2, "alone", id="both"
         ),
-        pytest.param(["-o", "b.json", "--page", "a", "b", "0"], 2, "must be above 0", id="instant"),
-        pytest.param(["-o", "b.json", "--page", "a", "b", "nan"], 2, "must be above 0", id="nan"),
+        pytest.param(
+            ["-o", "b.json", "--page", "a", "b", "0"], 2, "0.0 is not in the", id="instant"
+        ),
+        pytest.param(["-o", "b.json", "--page", "a", "b", "nan"], 2, "not a finite", id="nan"),
         pytest.param(["-o", "b.json", "--page", "a", "b", "1"], 3, "a: No such file", id="no-page"),
         pytest.param(["-o", "x/b.json", "--page", "a", "b", "1"], 3, "make it first", id="place"),
         pytest.param(["-o", "b.json", "--page", "p", "p", "1"], 3, "ends in the middle", id="cut"),
@@ -309,3 +312,101 @@ async def test_check_ends_with_3_where_there_is_no_server(tmp_path: Path, capsys
         assert await asyncio.to_thread(run, "check", "--url", one.url, file) == 3
     assert await asyncio.to_thread(run, "check", "--url", "localhost", file) == 2
     assert "--url: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("recorded", "given", "code", "told"),
+    [
+        pytest.param(
+            "target", "foo", 2, "--model: no model 'foo'; there is target, alias", id="no"
+        ),
+        pytest.param("other", "other", 2, "--model: no model 'other'; there is", id="foreign"),
+        pytest.param("target", "target", 0, "belongs", id="shown"),
+        pytest.param("target", "alias", 0, "belongs", id="alias of what is shown"),
+        pytest.param("alias", "alias", 0, "belongs", id="alias"),
+        pytest.param("alias", "target", 1, 'the server has "target"', id="another of its names"),
+    ],
+)
+async def test_check_takes_a_model_that_is_served(
+    tmp_path: Path, server: str, capsys: Out, recorded: str, given: str, code: int, told: str
+) -> None:
+    """An option picks among the names there are, and puts none in their place."""
+    file = write(tmp_path / "b.json", model={"name": recorded})
+    command = ("check", "--url", server, file, "--model", given)
+    assert await asyncio.to_thread(run, *command) == code
+    said = capsys.readouterr()
+    assert told in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--engine-version", "0.9.0"), ("--data-parallel", 7)]
+)
+async def test_options_do_not_contradict_the_server(
+    tmp_path: Path, server: str, capsys: Out, option: str, value: object
+) -> None:
+    """What the server tells is not stated otherwise."""
+    file = write(tmp_path / "b.json")
+    command = ("check", "--url", server, file, option, value)
+    assert await asyncio.to_thread(run, *command) == 2
+    assert "is stated, the server tells" in capsys.readouterr().err
+
+
+async def test_options_may_say_what_the_server_says(tmp_path: Path, server: str) -> None:
+    """Stating the same does no harm."""
+    file = write(tmp_path / "b.json")
+    same = ("check", "--url", server, file, "--engine-version", "0.25.1", "--data-parallel", 1)
+    assert await asyncio.to_thread(run, *same) == 0
+
+
+async def test_check_of_a_nameless_server_takes_the_name_given(tmp_path: Path, capsys: Out) -> None:
+    """Where neither page nor list has a name it may be stated, and else is not checked."""
+    fresh = answer(b'vllm:cache_config_info{num_gpu_blocks="9"} 1\n')
+    file = write(tmp_path / "b.json")
+    async with serving(fresh, answer(status=404)) as one:
+        assert await asyncio.to_thread(run, "check", "--url", one.url, file) == 0
+    assert "the server does not tell: model.name" in capsys.readouterr().err
+    async with serving(fresh, answer(status=404)) as one:
+        command = ("check", "--url", one.url, file, "--model", "other")
+        assert await asyncio.to_thread(run, *command) == 1
+
+
+def test_pages_are_not_contradicted(tmp_path: Path, pairs: list[object], capsys: Out) -> None:
+    """A page that shows one engine is of no server with two."""
+    command = ("from-pages", "-o", tmp_path / "b", *pairs[:4], "--data-parallel", 2)
+    assert run(*command) == 2
+    assert "parallelism.data: 2 is stated, the server tells 1" in capsys.readouterr().err
+
+
+RAW = "a\x1b[31m\x9b\u202e\x7fb"
+
+
+def test_show_and_diff_escape_what_a_terminal_obeys(tmp_path: Path, capsys: Out) -> None:
+    """No text of a file reaches the terminal with control characters in it."""
+    everywhere = {
+        "model": {"name": RAW},
+        "engine": {"name": RAW, "version": RAW},
+        "hardware": {"gpu": RAW},
+        "workload": {"name": RAW, "output_tokens": RAW},
+        "missing": [RAW],
+        "notes": [RAW],
+    }
+    file, other = write(tmp_path / "1", **everywhere), write(tmp_path / "2")
+    assert run("show", file) == 0
+    run("diff", file, other)
+    told = capsys.readouterr()
+    assert all(line.isprintable() for line in (told.out + told.err).split("\n"))
+    assert r"a\x1b[31m\x9b\u202e\x7fb on" in told.out
+
+
+async def test_check_escapes_what_a_terminal_obeys(tmp_path: Path, capsys: Out) -> None:
+    """Names of a file and of a server stand in its differences and in its refusals."""
+    file = write(tmp_path / "b.json", model={"name": RAW})
+    async with serving(answer(vllm_page(tokens=10, firsts=1, model=RAW + "c"))) as one:
+        assert (
+            await asyncio.to_thread(main, ["baseline", "check", "--url", one.url, str(file)]) == 1
+        )
+        wrong = ["baseline", "check", "--url", one.url, str(file), "--model", RAW]
+        assert await asyncio.to_thread(main, wrong) == 2
+    told = capsys.readouterr()
+    assert all(line.isprintable() for line in (told.out + told.err).split("\n"))
+    assert "no model" in told.err

@@ -11,7 +11,7 @@ from tests.baselines import Json, baseline, document, level
 
 from specgauge.baseline.doubts import doubts
 from specgauge.baseline.facts import compose
-from specgauge.baseline.schema import LevelRecord, ServerFigures, dump, parse, usable
+from specgauge.baseline.schema import SCHEMA, LevelRecord, ServerFigures, dump, parse, usable
 from specgauge.errors import BaselineError
 
 
@@ -370,3 +370,28 @@ def test_no_value_anywhere_breaks_the_reader(value: object, data: st.DataObject)
     except BaselineError as problem:
         lines = problem.problems
     assert all(isinstance(line, str) for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        pytest.param({"model": {"name": "a\ud800"}}, "model.name", id="name"),
+        pytest.param({"notes": ["fine", "\udfff"]}, "notes[1]", id="list"),
+        pytest.param({"hardware": {"\ud800": 1}}, 'hardware."\\ud800"', id="key"),
+        pytest.param(
+            {"levels": [{"decode_concurrency": 1.0, "notes": ["\ud800"]}]},
+            "levels[0].notes[0]",
+            id="level",
+        ),
+    ],
+)
+def test_half_a_surrogate_pair_is_refused_with_its_path(document: Any, place: str) -> None:
+    """JSON can spell what no text file can hold."""
+    with pytest.raises(BaselineError) as caught:
+        parse(json.dumps({"schema": SCHEMA, **document}), source="b.json")
+    assert caught.value.problems == (f"b.json: {place}: half of a surrogate pair is no text",)
+
+
+def test_a_whole_surrogate_pair_is_text() -> None:
+    """JSON spells characters beyond the first plane so."""
+    assert baseline(model={"name": "\U0001f600"}).model.name == "\U0001f600"

@@ -314,3 +314,52 @@ def test_settling_without_a_fall() -> None:
     settled = settle(play(steps([2.2] * 40)), POLICY)
     assert settled.past.accepted_per_draft == pytest.approx(2.2)
     assert settle(settled, POLICY) == settled
+
+
+# A fall lasts
+
+
+@pytest.mark.parametrize("seconds", [1, 2, 3, 5, 7, 9])
+@pytest.mark.parametrize("low", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("drafts", [400.0, 40.0], ids=["as many drafts", "few drafts before"])
+def test_a_dip_is_no_collapse_however_deep(seconds: int, low: float, drafts: float) -> None:
+    """Fewer than ten low seconds turn no look degraded, whatever they do to the mean."""
+    memory = Memory()
+    healthy = steps([2.2] * 150, drafts=drafts)
+    dip = steps([low] * seconds)
+    for at, one in enumerate([*healthy, *dip, *steps([2.2] * 60, drafts=drafts)], 1):
+        memory, found = assess(memory, one, POLICY, time=float(at))
+        assert memory.acceptance.collapse is None
+        assert found.outcome is not Outcome.DEGRADED
+
+
+def test_dips_that_come_again_are_no_collapse() -> None:
+    """Deep dips with recoveries between them never lie low for long enough."""
+    watched = play(steps([2.2] * 150))
+    for at, one in enumerate(steps(([0.0] * 3 + [2.2] * 4) * 20), 151):
+        watched = watch(watched, one, POLICY, time=float(at))
+        assert watched.collapse is None
+
+
+@pytest.mark.parametrize("page", [0.5, 1.0, 2.0, 5.0])
+def test_a_collapse_is_found_when_ten_seconds_were_low(page: float) -> None:
+    """A real one is found as soon as that, and is severe, for all of it lies low."""
+    watched = play(steps([2.2] * int(150 / page), seconds=page, drafts=400.0 * page))
+    low = 0.0
+    for one in steps([0.2] * 20, seconds=page, drafts=400.0 * page):
+        watched = watch(watched, one, POLICY, time=watched.last + page)
+        low += page
+        assert (watched.collapse is not None) is (low >= 10.0)
+        if low >= 10.0:
+            break
+    assert watched.collapse is not None
+    assert watched.collapse.steady
+    assert watched.collapse.high < POLICY.severe
+
+
+def test_only_what_is_low_throughout_is_severe() -> None:
+    """A fall with better pieces in it counts as one window and no more."""
+    watched = play(steps([3.0] * 150 + ([0.0] * 3 + [2.5] * 3) * 4 + [0.0] * 3))
+    assert watched.collapse is not None
+    assert watched.collapse.high < POLICY.severe
+    assert not watched.collapse.steady

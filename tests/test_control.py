@@ -1,7 +1,9 @@
 """The guard's routes as clients meet them: orders, answers and the flag that is served here."""
 
 import asyncio
+import gzip
 import json
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from openfeature.exception import ErrorCode
 from openfeature.flag_evaluation import FlagEvaluationDetails, Reason
 from tests.guarding import KEY, TOKEN, Guarded, Machine, file_flag, guarded, machine, write_config
 from tests.sidecars import until
+from yarl import URL
 
 OFREP = f"/ofrep/v1/evaluate/flags/{KEY}"
 ORDER = {"mode": "off"}
@@ -282,3 +285,61 @@ async def test_what_is_not_there(made: Guarded, method: str, path: str, status: 
     """Wrong methods and keys are answered as such."""
     async with made.client.request(method, path) as response:
         assert response.status == status
+
+
+def framed(body: bytes, *headers: str) -> bytes:
+    """Write a request by hand, for what no client sends."""
+    auth = f"Authorization: Bearer {TOKEN}"
+    lines = ["Host: h", "Connection: close", f"Content-Length: {len(body)}", auth, *headers]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+async def sent(made: Guarded, path: str, body: bytes, *headers: str) -> tuple[int, bytes]:
+    """Send bytes to a route; give the status and what was answered."""
+    url = URL(made.sidecar.url)
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write(f"POST {path} HTTP/1.1\r\n".encode() + framed(body, *headers))
+    await writer.drain()
+    answer = await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    head, _, text = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), text
+
+
+ZIPPED = gzip.compress(b'{"mode": "off"}')
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "status"),
+    [
+        pytest.param(b"{}", "gzip", 400, id="no gzip"),
+        pytest.param(b"{}", "GZIP", 400, id="no gzip, shouted"),
+        pytest.param(b"{}", "deflate", 400, id="no deflate"),
+        pytest.param(b"{}", "br", 400, id="brotli"),
+        pytest.param(b"{}", "zstd", 400, id="zstd"),
+        pytest.param(b"{}", "gzip, deflate", 400, id="two"),
+        pytest.param(b"{}", "rot13", 400, id="unknown"),
+        pytest.param(ZIPPED[:-6], "gzip", 400, id="gzip cut short"),
+        pytest.param(b"", "gzip", 400, id="nothing"),
+        pytest.param(gzip.compress(b" " * 10_000_000), "gzip", 413, id="bomb"),
+        pytest.param(b" " * 100_000, "identity", 413, id="too long"),
+        pytest.param(ZIPPED, "gzip", 200, id="gzip"),
+        pytest.param(zlib.compress(b'{"mode": "off"}'), "deflate", 200, id="deflate"),
+        pytest.param(b'{"mode": "off"}', "identity", 200, id="identity"),
+    ],
+)
+async def test_bodies_that_are_encoded(
+    made: Guarded, body: bytes, encoding: str, status: int
+) -> None:
+    """A body that cannot be read is the asker's fault, told as each route tells it."""
+    header = f"Content-Encoding: {encoding}"
+    found, text = await sent(made, "/api/v1/guard/override", body, header)
+    assert found == status
+    assert text.count(b"\n") == (status != 200)
+    found, text = await sent(made, OFREP, body, header)
+    assert found == status
+    document = json.loads(text)
+    assert document["key"] == KEY
+    codes = {200: None, 400: "PARSE_ERROR", 413: "GENERAL"}
+    assert document.get("errorCode") == codes[status]
+    assert made.events("request_fault") == []

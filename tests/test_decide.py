@@ -947,3 +947,61 @@ def test_the_same_inputs_give_the_same_decisions(begins: bool | None, ticks: lis
     assert once == [one[-1] for one in play(begins, ticks, POLICY)]
     for before, after, _, around, _ in play(begins, ticks, replace(POLICY, dry_run=True)):
         assert after.flag is before.flag or after.flag is around.confirmed
+
+
+# What others made of the flag
+
+
+@pytest.mark.parametrize("phase", [Phase.ACTIVE, Phase.FALLBACK, Phase.LATCHED, Phase.OVERRIDE])
+@pytest.mark.parametrize("reads", [True, False])
+def test_auto_adopts_what_others_made(phase: Phase, reads: bool) -> None:
+    """Whoever hands the flag back hands it back as it reads, where others have moved it."""
+    state = GuardState(
+        phase=phase, flag=not reads, time=100.0, since=90.0, streak_end=0.0, fallbacks=(50.0,)
+    )
+    around = Surroundings(
+        time=100.0, confirmed=reads, changed_elsewhere=True, override=Override(mode="auto")
+    )
+    after, decision = decide(state, idle(100.0), around, Policy())
+    assert (decision.reason, decision.changed) == (GuardReason.CHANGED_ELSEWHERE, True)
+    assert (after.phase, after.flag) == (Phase.ACTIVE if reads else Phase.FALLBACK, reads)
+    assert after.next_probe == (None if reads else 400.0)
+    assert after.fallbacks == (() if phase is Phase.LATCHED else (50.0,))
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        pytest.param({"override": None}, id="nobody asks"),
+        pytest.param({"override": Override(mode="on")}, id="another order"),
+        pytest.param({"changed_elsewhere": False}, id="our own write is under way"),
+        pytest.param({"confirmed": None}, id="not set"),
+        pytest.param({"confirmed": True}, id="as wanted"),
+    ],
+)
+def test_what_others_made_is_not_followed(around: dict[str, Any]) -> None:
+    """Without that order the guard keeps its own mind."""
+    state = GuardState(phase=Phase.ACTIVE, flag=True, time=100.0, since=90.0, streak_end=0.0)
+    given: dict[str, Any] = {
+        "confirmed": False,
+        "changed_elsewhere": True,
+        "override": Override(mode="auto"),
+    }
+    after, decision = decide(
+        state, idle(100.0), Surroundings(time=100.0, **(given | around)), Policy()
+    )
+    assert decision.reason != GuardReason.CHANGED_ELSEWHERE
+    assert after.flag is True
+
+
+@pytest.mark.parametrize("phase", [Phase.FALLBACK, Phase.LATCHED, Phase.OVERRIDE])
+def test_no_saved_cooldown_is_longer_than_any(phase: Phase) -> None:
+    """Whatever a saved state says, the next probe is no later than the cool-down from now."""
+    policy = Policy()
+    found = GuardState(
+        phase=phase, flag=False, time=90.0, since=80.0, streak_end=0.0, next_probe=1e12, failures=1
+    )
+    begun = begin(read_back=False, saved=found, time=100.0, policy=policy)
+    assert (begun.phase, begun.next_probe) == (phase, 700.0)
+    sooner = replace(found, next_probe=130.0)
+    assert begin(read_back=False, saved=sooner, time=100.0, policy=policy).next_probe == 130.0

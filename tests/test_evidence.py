@@ -176,7 +176,7 @@ def test_numbers_against_the_margin(
     ("found", "verdict", "reason", "covered"),
     [
         pytest.param(
-            {"verdict": "costs", "verdict_reason": "latency_tradeoff"},
+            {"verdict": "costs", "verdict_reason": "latency_tradeoff", "speedup_ratio": 0.9},
             *("costs", "latency_tradeoff", True),
             id="both",
         ),
@@ -191,7 +191,9 @@ def test_numbers_against_the_margin(
             id="said goes before numbers",
         ),
         pytest.param({"verdict": "pays"}, "pays", "speedup_above_one", True, id="pays alone"),
-        pytest.param({"verdict": "costs"}, "costs", "speedup_below_one", True, id="costs alone"),
+        pytest.param(
+            {"verdict": "costs"}, "unknown", "evidence_impossible", True, id="costs alone"
+        ),
         pytest.param({"verdict": "even"}, "even", "within_margin", True, id="even alone"),
         pytest.param({"verdict": "unknown"}, "unknown", "no_baseline", False, id="unknown alone"),
         pytest.param(
@@ -231,5 +233,50 @@ def test_words_that_are_none(found: dict[str, object]) -> None:
 
 def test_every_verdict_has_a_usual_reason() -> None:
     """No verdict that stands alone is without a reason."""
-    for verdict in Verdict:
+    for verdict in set(Verdict) - {Verdict.COSTS}:
         assert read({"verdict": str(verdict)}).verdict_reason in set(VerdictReason)
+    costs = read({"verdict": "costs", "speedup_ratio": 0.97}, margin=0.05)
+    assert (costs.verdict, costs.verdict_reason) == (Verdict.COSTS, VerdictReason.BELOW_ONE)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        pytest.param({RATIO: 0.0}, id="no speed"),
+        pytest.param({RATIO: -0.5}, id="below zero"),
+        pytest.param({RATIO: 0.5, "e2e_speedup_ratio": 0.0}, id="no speed of requests"),
+        pytest.param({RATIO: 0.7, LOW: 0.8, HIGH: 0.6}, id="turned round"),
+        pytest.param({LOW: 0.8, HIGH: 0.6}, id="turned round, without a value"),
+        pytest.param({RATIO: 0.7, LOW: -2.0, HIGH: -1.0}, id="an interval below zero"),
+        pytest.param({RATIO: 0.7, LOW: 0.8, HIGH: 0.9}, id="below its interval"),
+        pytest.param({RATIO: 0.7, LOW: 0.4, HIGH: 0.6}, id="above its interval"),
+        pytest.param({RATIO: 0.7, HIGH: 0.6}, id="above its end"),
+        pytest.param({RATIO: 0.7, LOW: 0.75}, id="below its beginning"),
+    ],
+)
+@pytest.mark.parametrize("verdict", [None, *Verdict])
+def test_evidence_that_cannot_be(numbers: dict[str, float], verdict: Verdict | None) -> None:
+    """It is no judgement, whatever verdict comes with it, and no want of a baseline either."""
+    said = {} if verdict is None else {"verdict": str(verdict)}
+    look = read({**numbers, **said})
+    expected = (Verdict.UNKNOWN, "evidence_impossible", True)
+    assert (look.verdict, look.verdict_reason, look.covered) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "possible"),
+    [
+        pytest.param({"verdict": "costs"}, False, id="loss without a number"),
+        pytest.param({"verdict": "costs", RATIO: math.nan}, False, id="loss with none"),
+        pytest.param({"verdict": "costs", LOW: 0.6, HIGH: 0.7}, False, id="loss, interval alone"),
+        pytest.param({"verdict": "costs", RATIO: 1.4}, False, id="loss with a gain"),
+        pytest.param({"verdict": "pays", RATIO: 0.6}, False, id="gain with a loss"),
+        pytest.param({"verdict": "costs", RATIO: 0.9, LOW: 0.7}, True, id="loss"),
+        pytest.param({"verdict": "pays"}, True, id="gain without a number"),
+        pytest.param({"verdict": "even", RATIO: 1.3}, True, id="neither, for another reason"),
+        pytest.param({RATIO: 0.87, LOW: 0.87, HIGH: 0.8699999999}, True, id="rounded"),
+    ],
+)
+def test_verdict_against_its_numbers(found: dict[str, object], possible: bool) -> None:
+    """A loss needs a number, and neither side may be contradicted by it."""
+    assert (read(found).verdict_reason != "evidence_impossible") is possible

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from specgauge.guard.explain import explain, explain_state
-from specgauge.guard.words import PHASES, REASONS, reason_in_words, span_in_words
+from specgauge.guard.flags.protocol import WriteResult
+from specgauge.guard.words import PHASES, POOL_REASONS, REASONS, reason_in_words, span_in_words
 from specgauge.model.guard import Decision, GuardReason, GuardState, Outcome, Phase
 from specgauge.model.verdict import VerdictReason
+from specgauge.serve.fleet_answer import FleetReason
 
 NUMBERS = {
     "speedup_ratio": 0.71,
@@ -169,3 +171,12 @@ def test_every_reason_and_phase_has_words() -> None:
 def test_spans_in_words(seconds: float, words: str) -> None:
     """A length of time is told to two places."""
     assert span_in_words(seconds) == words
+
+
+def test_every_reason_of_a_pool_has_words() -> None:
+    """Why a Prometheus gave nothing is said, and specgauge is not blamed for it."""
+    assert set(POOL_REASONS) == {*FleetReason, *WriteResult} - {WriteResult.OK}
+    for reason in POOL_REASONS:
+        told = reason_in_words(reason)
+        assert told == POOL_REASONS[reason]
+        assert "fault of its own" not in told

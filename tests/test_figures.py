@@ -12,6 +12,7 @@ from specgauge.baseline.stream import Outcome, Request
 from specgauge.baseline.twin import Between, Look, Twin
 from specgauge.derive.accumulate import advance, open_ledger
 from specgauge.engines.reader import Reader
+from specgauge.errors import BaselineError
 
 PLAN = Plan(levels=(Load(concurrency=1),), repeats=3)
 PIECES = tuple(Piece(start=float(n), end=n + 1.0) for n in range(3))
@@ -92,6 +93,28 @@ def test_requests_outside_the_window_do_not_count() -> None:
     assert level.requests == 10
 
 
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        pytest.param(
+            measured([replace(one, last=(one.first or 0.0) + 1e-12) for one in STEADY]),
+            "concurrency 1: client.mean: must be at least 1e-09",
+            id="client",
+        ),
+        pytest.param(
+            measured(whole=between(page(10, 0.0), page(110, 1e14)).derived),
+            "concurrency 1: server.tpot_seconds: must be at most 1e+09",
+            id="server",
+        ),
+    ],
+)
+def test_figures_that_no_server_has(made: Measured, told: str) -> None:
+    """They are refused by name, whichever side they are from."""
+    with pytest.raises(BaselineError) as caught:
+        level_record(made, PLAN)
+    assert any(line.startswith(told) for line in caught.value.problems), caught.value.problems
+
+
 def test_nothing_measured_is_no_level() -> None:
     """Without a time per token on either side there is no record."""
     assert level_record(measured([]), PLAN) is None
@@ -99,6 +122,7 @@ def test_nothing_measured_is_no_level() -> None:
 
 
 SERVER = between(page(10, 0.0), page(110, 1.98))
+NEAR = between(page(10, 0.0), page(110, 1.1))
 
 
 @pytest.mark.parametrize(
@@ -129,9 +153,14 @@ SERVER = between(page(10, 0.0), page(110, 1.98))
             measured(whole=between(page(10, 0.0), page(110, 1.02)).derived), [], id="two alike"
         ),
         pytest.param(
-            measured(whole=SERVER.derived, late=[0.004]),
+            measured(whole=SERVER.derived, late=[0.1]),
             ["was the bottleneck", "client TPOT is -49.5% off the server's, explained by the load"],
             id="differs since late",
+        ),
+        pytest.param(
+            measured(whole=SERVER.derived, late=[0.004]),
+            ["was the bottleneck", "client TPOT is -49.5% off the server's, not explained"],
+            id="differs by more than lateness explains",
         ),
         pytest.param(
             measured(whole=SERVER.derived),
@@ -140,10 +169,24 @@ SERVER = between(page(10, 0.0), page(110, 1.98))
         ),
         pytest.param(
             measured(
+                [replace(one, arrivals=one.arrivals[::2]) for one in STEADY], whole=NEAR.derived
+            ),
+            ["client TPOT is -9.1% off the server's, explained by the stream, which holds 1.83"],
+            id="differs since chunks hold several tokens",
+        ),
+        pytest.param(
+            measured(
                 [replace(one, arrivals=one.arrivals[::2]) for one in STEADY], whole=SERVER.derived
             ),
-            ["client TPOT is -49.5% off the server's, explained by the stream, which holds 1.83"],
-            id="differs since chunks hold several tokens",
+            ["client TPOT is -49.5% off the server's, not explained"],
+            id="differs by more than chunks explain",
+        ),
+        pytest.param(
+            measured(
+                [*STEADY, request(0.5, outcome=Outcome.MORE_THAN_ASKED, tokens=None, detail="more")]
+            ),
+            ["more_than_asked: 1", "more"],
+            id="more than asked",
         ),
         pytest.param(
             measured(
@@ -212,6 +255,7 @@ def guard(*, shared: bool = False) -> tuple[Guard, Brake]:
     [
         pytest.param(["failed"] * 2 + ["complete"] + ["truncated"] * 2, False, id="two in a row"),
         pytest.param(["failed", "truncated", "failed"], True, id="three in a row"),
+        pytest.param(["more_than_asked"] * 3, True, id="counts that cannot be"),
         pytest.param(["failed", "cut", "failed", "cut"], False, id="ours do not count"),
         pytest.param((["complete"] * 7 + ["failed"]) * 7, True, id="one in eight of many"),
         pytest.param((["complete"] * 12 + ["failed"]) * 9, False, id="one in thirteen of many"),

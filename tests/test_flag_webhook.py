@@ -321,7 +321,18 @@ async def test_reason_changes_at_each_write() -> None:
         pytest.param({"read_url": "ftp://h/"}, "'ftp://h/' is no URL", id="read_url"),
         pytest.param({"read_value": "a.<< b >>"}, "'b' is none of", id="read_value"),
         pytest.param(
-            {"url": "http://<< 'a' if enabled else 'b' >>/"}, "on different servers", id="host"
+            {"url": "http://<< 'a' if enabled else 'b' >>/"}, "url: the server may be no", id="host"
+        ),
+        pytest.param({"url": "http://<< flag >>.b/x"}, "url: the server may be no", id="domain"),
+        pytest.param({"url": "http://h:<< flag >>/x"}, "url: the server may be no", id="port"),
+        pytest.param({"url": "http://<< flag >>@h/x"}, "url: the server may be no", id="user"),
+        pytest.param({"url": "http://h<< '/a' >>"}, "url: the server may be no", id="end of it"),
+        pytest.param({"url": "http://<% if 1 %>h/"}, "url: the server may be no", id="block"),
+        pytest.param({"url": "http://<# a #>h/"}, "url: the server may be no", id="comment"),
+        pytest.param({"url": "<< flag >>://h/"}, "url: the server may be no", id="scheme"),
+        pytest.param({"url": "<< flag >>"}, "url: the server may be no", id="all of it"),
+        pytest.param(
+            {"read_url": "http://<< flag >>/x"}, "read_url: the server may be no", id="read host"
         ),
         pytest.param({"body": "<< enabled | upper >>"}, "cannot be filled", id="filter's type"),
     ],
@@ -418,3 +429,17 @@ async def test_answers_in_turn() -> None:
         backend = webhook(server.url, preset="playbook", read_url="/api/v1/flags")
         assert await backend.write(on=False) is False
         assert [await backend.read(), await backend.read()] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param({"url": "http://h/<< flag >>?on=<< enabled >>"}, id="path and query"),
+        pytest.param({"url": "http://h?on=<< enabled >>"}, id="query"),
+        pytest.param({"read_url": "/<< flag >>"}, id="read below url"),
+        pytest.param({"preset": "consul", "url": "http://h/<< environment >>"}, id="preset"),
+    ],
+)
+def test_path_and_query_may_be_templates(terms: dict[str, Any]) -> None:
+    """Only the server has to be written out."""
+    assert faults(WebhookTerms(**{"url": "http://flags.invalid/x", **terms}), KEY) == ()

@@ -27,7 +27,7 @@ from specgauge.guard.flags.protocol import FlagBackend, FlagError, WriteResult
 from specgauge.guard.flags.retry import wait_after
 from specgauge.guard.flags.webhook import Webhook
 from specgauge.guard.flags.webhook_plan import WebhookTerms
-from specgauge.guard.flags.writer import Attempt, FlagWriter, wait_at_most
+from specgauge.guard.flags.writer import LATE, Attempt, FlagWriter, wait_at_most
 
 KEY = "speculative_decoding_enabled"
 CHECK = 30.0
@@ -700,3 +700,178 @@ def test_random_failures(play_one: Callable[[int], None]) -> None:
         play_one(seed)
 
     hold()
+
+
+# Writes that come true late
+
+
+@dataclass(slots=True)
+class Late:
+    """A store where a write may time out and come true later, on a clock of its own."""
+
+    chances: Random
+    share: float
+    value: bool | None = True
+    time: float = 0.0
+    pending: list[tuple[float, bool]] = field(default_factory=list)
+    writes: list[bool] = field(default_factory=list)
+    lost: int = 0
+    can_read: bool = True
+    name: str = "late"
+    place: str = "there"
+
+    def pass_to(self, time: float) -> None:
+        """Let what was lost come true when its time has come."""
+        self.time = max(self.time, time)
+        for one in sorted(self.pending):
+            if one[0] <= self.time:
+                self.pending.remove(one)
+                self.value = one[1]
+
+    async def read(self) -> bool | None:
+        return self.value
+
+    async def write(self, on: bool) -> bool | None:
+        self.writes.append(on)
+        if self.chances.random() >= self.share:
+            self.value = on
+            return on
+        self.lost += 1
+        if self.chances.random() < 0.8:
+            self.pending.append((self.time + self.chances.uniform(0.0, LATE - 40.0), on))
+        results = [WriteResult.TIMEOUT, WriteResult.UNREACHABLE, WriteResult.SERVER_ERROR]
+        raise FlagError(self.chances.choice(results), "no answer")
+
+    async def close(self) -> None:
+        pass
+
+
+async def settle_late(seed: int) -> None:
+    """Want a few values while writes get lost, wait until all came true, and see what is left."""
+    chances = Random(seed)  # noqa: S311 - no secret
+    store = Late(chances=chances, share=chances.choice([0.2, 0.5, 0.9]))
+    wants = sorted((chances.uniform(0.0, 200.0), chances.random() < 0.5) for _ in range(4))
+    told: list[bool | None] = []
+
+    async def pause(event: asyncio.Event, seconds: float) -> None:
+        until = store.time + seconds
+        if wants and wants[0][0] <= until:
+            until, on = max(wants[0][0], store.time), wants.pop(0)[1]
+            store.pass_to(until)
+            writer.want(on=on)
+        store.pass_to(until)
+        if store.time > 900.0:
+            raise Over
+        if store.time > 400.0:
+            store.share = 0.0
+
+    writer = FlagWriter(
+        store,
+        check_interval=CHECK,
+        clock=lambda: store.time,
+        pause=pause,
+        jitter=chances.random,
+        on_changed_elsewhere=told.append,
+    )
+    with pytest.raises(Over):
+        await writer.run()
+    view = writer.view()
+    if view.desired is not None:
+        assert (store.value, view.confirmed, view.changed_elsewhere) == (view.desired,) * 2 + (
+            False,
+        )
+    assert told == [], "a late write of ours is taken for somebody else's"
+    assert len(store.writes) <= 2 * store.lost + 4, "more than one write for each that was lost"
+
+
+def test_late_writes_are_set_right() -> None:
+    """Whatever of ours comes true late, the flag ends where it is wanted, and nobody is blamed."""
+    with asyncio.Runner() as runner:
+
+        @settings(max_examples=1000, database=None)
+        @given(seed=st.integers(0, 2**32))
+        def hold(seed: int) -> None:
+            runner.run(settle_late(seed))
+
+        hold()
+
+
+@pytest.mark.parametrize(
+    ("result", "ours"),
+    [
+        pytest.param(WriteResult.TIMEOUT, 1, id="timeout"),
+        pytest.param(WriteResult.UNREACHABLE, 1, id="cut off"),
+        pytest.param(WriteResult.SERVER_ERROR, 1, id="5xx"),
+        pytest.param(WriteResult.UNREADABLE, 1, id="not understood"),
+        pytest.param(WriteResult.UNAUTHORIZED, 0, id="refused"),
+        pytest.param(WriteResult.CONFLICT, 0, id="conflict"),
+    ],
+)
+async def test_others_are_fought_no_more_often_than_writes_were_lost(
+    result: WriteResult, ours: int
+) -> None:
+    """A lost write explains one change to its value within minutes; the next is somebody else's."""
+    backend = Fake(value=True, faults={"write": [FlagError(result, "lost")]})
+    async with watched(backend) as seen:
+        await seen.want(on=False)
+        await seen.want(on=True)
+        backend.calls.clear()
+        for turn in range(3):
+            backend.value = False
+            await seen.check()
+            if turn < ours:
+                assert (await seen.attempts.get()).result is WriteResult.OK
+                await seen.check()
+        assert backend.calls.count("write on") == ours
+        assert seen.elsewhere == [False]
+        assert seen.writer.view().changed_elsewhere
+
+
+async def test_a_lost_write_is_forgotten() -> None:
+    """After some minutes what turns up is somebody else's."""
+    now = [0.0]
+    backend = Fake(value=True, faults={"write": [FlagError(WriteResult.TIMEOUT, "lost")]})
+    async with watched(backend) as seen:
+        seen.writer._clock = lambda: now[0]
+        await seen.want(on=False)
+        await seen.want(on=True)
+        now[0] = LATE + 1.0
+        backend.value = False
+        await seen.check()
+        assert seen.elsewhere == [False]
+
+
+async def test_what_others_made_is_adopted() -> None:
+    """What the flag reads becomes what is wanted, without a write; another value is written."""
+    backend = Fake(value=False)
+    async with watched(backend) as seen:
+        seen.writer.adopt(on=False)
+        await seen.check()
+        assert (seen.writer.view().desired, seen.elsewhere) == (False, [])
+        await seen.want(on=True)
+        backend.value = False
+        await seen.check()
+        assert seen.writer.view().changed_elsewhere
+        backend.calls.clear()
+        seen.writer.adopt(on=False)
+        await seen.check()
+        view = seen.writer.view()
+        assert (view.desired, view.confirmed, view.changed_elsewhere) == (False, False, False)
+        assert "write off" not in backend.calls
+        await seen.want(on=True)
+    assert backend.value is True
+
+
+async def test_who_asks_again_is_obeyed() -> None:
+    """A value that others undid is written when it is asked for anew, and not otherwise."""
+    backend = Fake(value=True)
+    async with watched(backend) as seen:
+        await seen.want(on=False)
+        seen.writer.want(on=False)
+        await seen.check()
+        assert backend.calls.count("write off") == 1
+        backend.value = True
+        await seen.check()
+        await seen.want(on=False)
+        assert backend.calls.count("write off") == 2
+        assert not seen.writer.view().changed_elsewhere

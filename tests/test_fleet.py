@@ -20,7 +20,7 @@ from specgauge.errors import SourceError, UsageError
 from specgauge.guard.lock import WriterLock
 from specgauge.guard.policy import Policy
 from specgauge.guard.settings import GuardSettings, PrometheusSettings
-from specgauge.model.guard import Look
+from specgauge.model.guard import Blind, Look, Outcome
 from specgauge.serve.fleet import FleetLoop, FleetSource, make_fleet
 from specgauge.serve.fleet_answer import FleetError, read_vector
 from specgauge.serve.fleet_evidence import evidence_of
@@ -379,9 +379,9 @@ class Heard:
 
     def __init__(self) -> None:
         self.looks: list[dict[str, Look]] = []
-        self.errors: list[str] = []
+        self.errors: list[str | Blind] = []
 
-    def __call__(self, looks: Mapping[str, Look], error: str) -> None:
+    def __call__(self, looks: Mapping[str, Look], error: str | Blind) -> None:
         self.looks.append(dict(looks))
         self.errors.append(error)
 
@@ -392,7 +392,7 @@ async def heard(
     """Run a loop until it has handed on so much; gives that and the log."""
     found, stream = Heard(), io.StringIO()
 
-    def take(looks: Mapping[str, Look], error: str) -> None:
+    def take(looks: Mapping[str, Look], error: str | Blind) -> None:
         found(looks, error)
         if consider is not None:
             consider(looks, error)
@@ -418,8 +418,12 @@ async def test_loop() -> None:
     found, log = await heard(good, good, Reply(status=503), html, html, good, times=6)
     assert [bool(one) for one in found.looks[:6]] == [True, True, False, False, False, True]
     assert found.errors[:2] == ["", ""]
-    assert found.errors[2].startswith("5xx: ")
-    assert found.errors[3].startswith("error: unreadable: ")
+    blind = [one for one in found.errors[2:5] if isinstance(one, Blind)]
+    assert [(one.reason, one.outcome) for one in blind] == [
+        ("5xx", Outcome.NO_DATA),
+        *[("unreadable", Outcome.ERROR)] * 2,
+    ]
+    assert all(one.detail for one in blind)
     first, second = found.looks[0]["m"], found.looks[1]["m"]
     assert first.step["tokens"] == 20000
     assert 0 < second.step["tokens"] < 10000
@@ -430,7 +434,8 @@ async def test_loop() -> None:
 async def test_loop_outlives_a_hanging_server() -> None:
     """A server that hangs is no data, time after time."""
     found, _ = await heard(Reply(hang=True), times=3, limit=0.05)
-    assert all(error.startswith("timeout: ") for error in found.errors)
+    reasons = {(one.reason, one.outcome) for one in found.errors if isinstance(one, Blind)}
+    assert reasons == {("timeout", Outcome.NO_DATA)}
 
 
 async def test_loop_outlives_a_fault_of_ours() -> None:
@@ -445,7 +450,7 @@ async def test_loop_outlives_a_fault_of_ours() -> None:
     good = Reply(document=whole(window()))
     found, log = await heard(good, times=4, consider=fail_on_looks)
     assert len(faults) == 2
-    assert found.errors[1].startswith("error: ")
+    assert str(found.errors[1]).startswith("error: ")
     assert log.count("fleet_fault") == 1
 
 
@@ -534,7 +539,8 @@ async def test_history() -> None:
     assert [one.time - NOW for one in found] == [0.0, 15.0, 30.0, 45.0, 60.0]
     assert [one.line for one in found] == [1, 2, 3, 4, 5]
     assert [one.evidence is not None for one in found] == [True, False, True, True, True]
-    assert (found[1].error or "").startswith("no_series: ")
+    assert isinstance(found[1].error, Blind)
+    assert found[1].error.reason == "no_series"
     asked = [parse_qs(one.body.decode()) for one in server.asked]
     assert [one["start"][0] for one in asked] == [f"{NOW + at:.3f}" for at in (0.0, 30.0, 60.0)]
     assert {one.path for one in server.asked} == {"/api/v1/query_range"}

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pytest
 from tests.flag_servers import Asked, Reply, flag_server
 from tests.guarding import file_flag, guarded, machine, write_config
 from tests.sidecars import until
 from tests.test_fleet import PARTS, series, whole, window, without
 
+from specgauge.guard.words import POOL_REASONS
 from specgauge.model.guard import Outcome
+from specgauge.serve.guard_document import guard_document
 
 COOL = "cooldown: 1h, backoff: {max: 1h}"
 LEVELS = ("1", "1000")
@@ -76,3 +79,40 @@ async def test_share_holds(tmp_path: Path) -> None:
             assert made.view.phase == "active"
             fallen[0] = "1"
             await made.phase("fallback")
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason", "outcome"),
+    [
+        pytest.param(Reply(document=whole([])), "no_series", Outcome.NO_DATA, id="no series"),
+        pytest.param(
+            Reply(document={"status": "error", "errorType": "bad_data", "error": "x"}),
+            *("query_failed", Outcome.ERROR),
+            id="query failed",
+        ),
+        pytest.param(Reply(document=[]), "wrong_shape", Outcome.ERROR, id="wrong shape"),
+        pytest.param(Reply(status=503), "5xx", Outcome.NO_DATA, id="5xx"),
+        pytest.param(Reply(status=401), "401", Outcome.ERROR, id="401"),
+        pytest.param(Reply(hang=True), "timeout", Outcome.NO_DATA, id="timeout"),
+        pytest.param(Reply(text="<html>"), "unreadable", Outcome.ERROR, id="html"),
+    ],
+)
+async def test_pool_that_cannot_be_judged(
+    tmp_path: Path, reply: Reply, reason: str, outcome: Outcome
+) -> None:
+    """Why there is no answer is the reason everywhere, and nothing is put on specgauge."""
+    async with machine() as fast, flag_server(lambda _: reply) as server:
+        asked = f"{{url: '{server.url}', interval: 1s, timeout: 1s}}"
+        more = f"{COOL}, source: prometheus, prometheus: {asked}"
+        file = write_config(tmp_path, fast, guard=more, flag=file_flag(tmp_path))
+        async with guarded(file) as made:
+            await made.phase("active")
+            await until(lambda: made.view.last and made.view.last.decision.reason == reason, reason)
+            assert made.view.last is not None
+            assert made.view.last.decision.outcome is outcome
+            document = guard_document(made.view)
+            assert made.view.phase == "active"
+            assert [word for word in made.events("fleet_unknown") if reason in word]
+    assert document["last"]["reason"] == reason
+    assert POOL_REASONS[reason] in document["says"]
+    assert "a fault of its own" not in document["says"]

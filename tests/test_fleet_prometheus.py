@@ -165,7 +165,7 @@ async def test_history(prometheus: str, promtool: str, tmp_path: Path) -> None:
             rehearse, url, Past(start=began - 60.0, end=began + lasted, step=15.0)
         )
     assert len(decisions) == 365
-    assert decisions[0].reason == "no_page"
+    assert decisions[0].reason == "no_series"
     changes = [(one.time - began, one.state) for one in decisions if one.changed]
     assert [state for _, state in changes][:2] == [Phase.FALLBACK, Phase.PROBING]
     assert 1800.0 < changes[0][0] < 2000.0

@@ -101,11 +101,16 @@ DRAFTING = vllm_page(tokens=1010, firsts=10, spent=5.0, drafts=400, accepted=100
             "speculation was active; a baseline needs a server started without it",
             id="speculation",
         ),
-        pytest.param(BUSY, EMPTY, "the engine restarted between them", id="reset"),
+        pytest.param(
+            BUSY,
+            EMPTY,
+            "the engine restarted between them, or they are in the wrong order",
+            id="reset",
+        ),
         pytest.param(
             BUSY,
             vllm_page(tokens=2010, firsts=20, spent=9.0, created=2.0),
-            "the engine restarted between them",
+            "the engine restarted between them, or they are in the wrong order",
             id="reset-told-by-created-alone",
         ),
         pytest.param(BUSY, BUSY, "no tokens were generated between them", id="idle"),

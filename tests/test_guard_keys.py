@@ -575,3 +575,136 @@ def test_table_of_keys() -> None:
     assert "| `guard.cooldown` | `5m` |" in "\n".join(lines)
     assert "| `flag.nginx.test` | `[nginx, -t]` |" in "\n".join(lines)
     assert "| `guard.dry_run` | `false` |" in "\n".join(lines)
+
+
+CHECKED = {
+    "template": (
+        "webhook: {url: 'http://f:1/', body: '<< 9**9**9 >>'}",
+        "flag.webhook.body: line 1: the template uses 'pow'",
+    ),
+    "two templates": (
+        "webhook: {url: 'http://f:1/<< a >>', body: '<< b >>'}",
+        "flag.webhook.url: line 1: 'a'",
+        "flag.webhook.body: line 1: 'b'",
+    ),
+    "server as a template": (
+        "webhook: {url: 'http://<< flag >>/'}",
+        "flag.webhook.url: the server may be no template",
+    ),
+    "same calls": ("webhook: {url: 'http://f:1/', body: a}", "flag.webhook.body: the calls"),
+    "no JSON": (
+        "webhook: {url: 'http://f:1/', body: '{<< enabled >>}'}",
+        "flag.webhook.body: gives no JSON",
+    ),
+    "texts alike": ("file: {path: f, 'on': ' a', 'off': 'a '}", "flag.file.off: is the same text"),
+    "no pod": ("kubernetes: {configmap: c}", "flag.kubernetes.api: it is not set"),
+    "names of haproxy": (
+        "haproxy: {socket: /s.sock, backend: 'b@x', server: 'c@y'}",
+        "flag.haproxy.backend: 'b@x' is no name in HAProxy",
+        "flag.haproxy.server: 'c@y' is no name in HAProxy",
+    ),
+}
+
+
+def checked(path: Path, env: Mapping[str, str] | None = None) -> tuple[int, list[str]]:
+    """Run `config check` outside of any pod; give its code and what it says is wrong."""
+    clean = {name: None for name in os.environ if name.startswith(("SPECGAUGE_", "KUBERNETES_"))}
+    result = CliRunner().invoke(config_group, ["check", str(path)], env=clean | dict(env or {}))
+    lines = [one for one in result.stderr.splitlines() if ": warning: " not in one]
+    return result.exit_code, [one.removeprefix(f"{path}: ") for one in lines]
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_check_finds_what_serve_would_refuse(tmp_path: Path, name: str) -> None:
+    """The backend is made as at the start, so nothing passes here and is refused there."""
+    section, *faults = CHECKED[name]
+    backend = section.partition(":")[0]
+    path = write(tmp_path, f"{GUARD}flag:\n  backend: {backend}\n  {section}\n")
+    code, lines = checked(path)
+    assert code == 2
+    assert len(lines) == len(faults)
+    for line, fault in zip(lines, faults, strict=True):
+        assert line.startswith(fault)
+
+
+def test_relative_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the file it can be used from wherever; a bare name in a variable says too little."""
+    monkeypatch.chdir(tmp_path)
+    haproxy = "backend: haproxy, haproxy: {backend: b, server: s"
+    path = write(tmp_path, f"{GUARD}flag: {{{haproxy}, socket: s.sock}}}}\n")
+    for spelling in (path, Path(path.name)):
+        assert checked(spelling) == (0, [])
+    write(tmp_path, f"{GUARD}flag: {{{haproxy}}}}}\n")
+    env = {"SPECGAUGE_FLAG_HAPROXY_SOCKET": "s.sock"}
+    code, lines = checked(path, env)
+    assert code == 2
+    assert lines[0].startswith("flag.haproxy.socket: 's.sock' is neither")
+
+
+def test_check_tells_all_at_once(tmp_path: Path) -> None:
+    """A flag that cannot be does not hide a baseline that cannot be, nor the other way round."""
+    write(tmp_path, "[]", "bad.json")
+    text = f"{GUARD}baseline: {{file: bad.json}}\nflag: {{backend: kubernetes, kubernetes: "
+    code, lines = checked(write(tmp_path, f"{text}{{configmap: c}}}}\n"))
+    assert code == 2
+    assert [line.split(":")[0] for line in lines] == ["baseline.file", "flag.kubernetes.api"]
+
+
+STATE = "guard.state_file"
+SAME = {
+    "state and audit": ("guard: {state_file: a, audit_file: a}", ("guard.audit_file", STATE)),
+    "written otherwise": (
+        "guard: {state_file: a, audit_file: ./b/../a}",
+        ("guard.audit_file", STATE),
+    ),
+    "lock": ("guard: {state_file: a, lock_file: a}", ("guard.lock_file", STATE)),
+    "freeze": ("guard: {lock_file: a, freeze_file: a}", ("guard.freeze_file", "guard.lock_file")),
+    "embedded": (
+        "guard: {state_file: a}\nflag: {embedded: {file: a}}",
+        ("flag.embedded.file", STATE),
+    ),
+    "file": (
+        "guard: {audit_file: a}\nflag: {backend: file, file: {path: a}}",
+        ("flag.file.path", "guard.audit_file"),
+    ),
+    "nginx": (
+        "guard: {state_file: a}\nflag: {backend: nginx, nginx: {file: a, 'on': 'x;', 'off': 'y;'}}",
+        ("flag.nginx.file", STATE),
+    ),
+    "router": (
+        """guard: {}
+flag: {backend: production-stack, production-stack: {file: a, 'on': a, 'off': b}}""",
+        ("flag.production-stack.on", "flag.production-stack.file"),
+    ),
+    "token": ("guard: {state_file: a}\ntoken_file: a", ("token_file", STATE)),
+    "baseline": (
+        "guard: {audit_file: a}\nbaseline: {file: a}",
+        ("baseline.file", "guard.audit_file"),
+    ),
+    "linked": ("guard: {state_file: a, audit_file: link}", ("guard.audit_file", STATE)),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_a_file_that_is_written_serves_one_purpose(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One path for two things is an error that names both keys."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").write_text("x\n")
+    (tmp_path / "b").write_text("x\n")
+    (tmp_path / "link").symlink_to("a")
+    text, (key, other) = SAME[name]
+    found = problems(tmp_path, ONE + text + "\n")
+    assert f"{key}: is the same file as {other}; each needs one of its own" in found
+
+
+def test_files_that_are_only_read_may_be_shared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One token for several servers is in order, as are paths that lead nowhere."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t").write_text("x\n")
+    (tmp_path / "loop").symlink_to("loop")
+    text = "guard: {grafana: {url: 'http://g:1', token_file: t}, state_file: loop}\ntoken_file: t\n"
+    assert read(tmp_path, ONE + text).guard is not None

@@ -449,6 +449,48 @@ async def test_reload_takes_a_policy_over(engine: Machine, tmp_path: Path) -> No
         (problem,) = made.sidecar.reload()
         assert "guard.consecutive" in problem
         assert made.view.dry_run
+        assert made.sidecar.view.reload_ok is False
+
+
+@pytest.mark.parametrize(
+    ("flag", "key"),
+    [
+        pytest.param('{backend: file, file: {path: f, "on": a, "off": " a "}}', "file.off", id="a"),
+        pytest.param(
+            "{backend: webhook, webhook: {url: 'http://h/', body: '<< 9**9**9 >>'}}",
+            *("webhook.body",),
+            id="template",
+        ),
+        pytest.param(
+            "{backend: haproxy, haproxy: {socket: /a.sock, backend: 'b@x', server: s}}",
+            *("haproxy.backend",),
+            id="name",
+        ),
+        pytest.param(
+            "{backend: kubernetes, kubernetes: {configmap: c}}", "kubernetes.api", id="no pod"
+        ),
+    ],
+)
+async def test_reload_refuses_a_flag_that_could_not_be_started_with(
+    engine: Machine, tmp_path: Path, flag: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What would be refused at the next start is refused now, and all of the old one stays."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    file = write_config(tmp_path, engine, flag=file_flag(tmp_path))
+    text = file.read_text()
+    async with guarded(file) as made:
+        await made.phase("active")
+        settings = made.sidecar._settings
+        bad = f"{text[: text.index('flag:')]}flag: {flag}\n"
+        file.write_text(bad.replace("window: 8s", "window: 50s", 1))
+        (problem,) = made.sidecar.reload()
+        assert problem.startswith(f"flag.{key}: ")
+        assert made.sidecar._settings == settings
+        assert made.sidecar.view.reload_ok is False
+        assert made.view.flag.backend == "file"
+        file.write_text(text)
+        assert made.sidecar.reload() == []
+        assert made.sidecar.view.reload_ok
 
 
 async def test_reload_to_another_window_reaches_the_evidence(
@@ -929,3 +971,33 @@ async def test_killed_at_any_instant(tmp_path: Path) -> None:
                 assert made.told("guard_state_unusable") == []
                 await agitate(made, url, chance)
     assert all(line["schema"] == "specgauge.audit/v1" for line in lines_of(audit))
+
+
+async def test_auto_takes_over_what_others_made(engine: Machine, tmp_path: Path) -> None:
+    """A flag that others turned off stays so, is told, and is taken over when it is handed back."""
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    file = write_config(
+        tmp_path,
+        engine,
+        guard="cooldown: 30s, backoff: {max: 30s}",
+        flag=file_flag(tmp_path),
+        more=f"token_file: {tmp_path / 'token'}\n",
+    )
+    async with guarded(file) as made:
+        await made.phase("active")
+        assert (await made.order({"mode": "on"}))[0] == 200
+        await made.phase("override")
+        await made.confirmed(on=True)
+        (tmp_path / "flag").write_text("false\n")
+        await made.confirmed(on=False)
+        await until(lambda: made.view.flag.changed_elsewhere, "the notice")
+        await made.scrapes(10)
+        assert (tmp_path / "flag").read_text() == "false\n"
+        assert (await made.order({"mode": "auto"}))[0] == 200
+        await made.phase("fallback")
+        assert made.view.flag.desired is False
+        assert not made.view.flag.changed_elsewhere
+        assert "changed_elsewhere" in {one.decision.reason for one in made.view.history}
+        await made.phase("probing")
+        await made.confirmed(on=True)
+    assert (tmp_path / "flag").read_text().strip() == "true"

@@ -295,9 +295,36 @@ def test_guidellm_s_time_per_token_is_another_and_is_not_used() -> None:
         pytest.param(json.dumps(bench(completed=0)), "no request finished", id="nothing-done"),
         pytest.param(
             json.dumps(bench(mean_tpot_ms=0.0)),
+            "mean_tpot_ms is 0; add tpot to --percentile-metrics, and more output tokens",
+            id="tpot-of-zero",
+        ),
+        pytest.param(
+            json.dumps(bench(mean_tpot_ms=None)),
             "mean_tpot_ms is missing; add tpot to --percentile-metrics",
             id="no-tpot",
         ),
+        pytest.param(
+            json.dumps(bench(duration=0)), "duration is 0: no time was measured", id="no-time"
+        ),
+        pytest.param(
+            json.dumps(bench(duration=None)), "duration is missing: no time", id="time-not-told"
+        ),
+        pytest.param(
+            json.dumps(bench(output_lens=[3, 3], itls=[[0.1, 0.1]] * 3)),
+            "itls is of 3 requests, output_lens of 2: the result contradicts itself",
+            id="lists-of-different-requests",
+        ),
+        pytest.param(
+            json.dumps(bench(output_lens=[2], itls=[[0.1] * 3])),
+            "itls has 3 gaps where output_lens has 1 tokens after the first: the result contra",
+            id="more-gaps-than-tokens",
+        ),
+        pytest.param(
+            json.dumps({"benchmarks": [{"metrics": {"inter_token_latency_ms": {"mean": 0.0}}}]}),
+            "inter_token_latency_ms is 0; GuideLLM",
+            id="guidellm-zero",
+        ),
+        pytest.param(json.dumps(flat(tpot_p50_ms=0)), "tpot_p50_ms is 0", id="flat-zero"),
         pytest.param(json.dumps(bench(duration=True)), "duration: a number is expected", id="bool"),
         pytest.param(
             json.dumps(bench(mean_tpot_ms=-1.0)),
@@ -379,3 +406,22 @@ def test_a_real_result_means_the_same_with_details() -> None:
     (one,) = detailed[1].levels
     assert one.client is not None
     assert one.client.tpot_seconds.mean == pytest.approx(exact)
+
+
+@pytest.mark.parametrize(
+    ("done", "failed", "told"),
+    [
+        pytest.param(10, 90, True, id="most"),
+        pytest.param(89, 11, True, id="just over a tenth"),
+        pytest.param(90, 10, False, id="a tenth"),
+        pytest.param(100, 0, False, id="none"),
+    ],
+)
+def test_failed_requests_are_told(done: int, failed: int, *, told: bool) -> None:
+    """Where over a tenth failed the load was another one, however the failures are given."""
+    for given in ({"failed": failed}, {"num_prompts": done + failed}):
+        found = taken(bench(completed=done, **given))
+        assert found.levels[0].failed_requests == failed
+        notes = [note for note in found.notes if "requests failed" in note]
+        line = f"0.json: {failed} of 100 requests failed: the load was not the one asked for"
+        assert [note.startswith(line) for note in notes] == [True] * told

@@ -407,7 +407,7 @@ def test_numbers() -> None:
     assert found.values["step_cost_ratio"] == pytest.approx(1.5)
     assert found.values["breakeven_acceptance_length"] == pytest.approx(1.5)
     assert found.values["suggested_num_speculative_tokens"] == 3
-    assert found.values["decode_concurrency"] == pytest.approx(10.0)
+    assert found.values["decode_concurrency"] == 7.0  # the window's, idle time and all
     assert (found.confidence, found.warnings, found.extrapolated) == (
         0.95,
         ("baseline_stale",),
@@ -415,11 +415,14 @@ def test_numbers() -> None:
     )
 
 
-def test_draft_that_cannot_pay() -> None:
-    """Where a step costs more than K + 1 tokens, no acceptance would do."""
+def test_no_acceptance_is_the_break_even() -> None:
+    """Where a step costs more than K + 1 tokens, or less than one, there is no such acceptance."""
     found = ask(piece(0.5))
     assert found.values["step_cost_ratio"] == pytest.approx(6.0)
     assert found.absent["breakeven_acceptance_length"] == Reason.CANNOT_PAY
+    cheap = ask(piece(4.0))
+    assert cheap.values["step_cost_ratio"] == pytest.approx(0.75)
+    assert cheap.absent["breakeven_acceptance_length"] == Reason.BELOW_ONE
     unlimited = ask(piece(0.5), window=derived(without=["num_speculative_tokens"]))
     assert unlimited.values["breakeven_acceptance_length"] == pytest.approx(6.0)
 

@@ -1,7 +1,7 @@
 """Whether a baseline belongs to a server."""
 
 import pytest
-from tests.baselines import baseline
+from tests.baselines import baseline, level
 
 from specgauge.baseline.match import STALE_SECONDS, match
 from specgauge.baseline.schema import usable
@@ -64,3 +64,11 @@ def test_age_and_a_cut_recording_widen_the_interval() -> None:
 def test_without_a_clock_nothing_is_stale() -> None:
     """Recorded pages have no present to be old in."""
     assert match(OURS, SAME, now=None).warnings == ()
+
+
+@pytest.mark.parametrize(("tpot", "told"), [(2.0, False), (2.1, True), (5.0, True)])
+def test_milliseconds_written_as_seconds_are_doubted(tpot: float, *, told: bool) -> None:
+    """One level with a token of over two seconds is enough."""
+    odd = usable(baseline(level(1.0, 0.004), level(8.0, tpot)), source="b.json")
+    found = match(odd, {}, now=None)
+    assert found.warnings == (("baseline_implausible",) if told else ())

@@ -1,12 +1,20 @@
 """Prompt sets: the package's own, and files in the formats that people have."""
 
 import json
+import os
 import re
 from pathlib import Path
 
 import pytest
 
-from specgauge.baseline.prompts import CLASSES, Prompt, parse_prompts, read_prompts, shipped
+from specgauge.baseline.prompts import (
+    CLASSES,
+    Prompt,
+    PromptSet,
+    parse_prompts,
+    read_prompts,
+    shipped,
+)
 from specgauge.errors import UsageError
 
 
@@ -35,9 +43,19 @@ def test_the_hash_names_what_is_sent() -> None:
 
 def test_prompts_that_do_not_fit_are_left_out() -> None:
     """A short context takes the short prompts only."""
-    kept = shipped("chat").fitting(100)
+    kept = shipped("chat").fitting(70, 20, 2)
     assert 0 < len(kept.prompts) < 24
     assert max(len(prompt.text) for prompt in kept.prompts) <= 100
+
+
+def test_answers_that_do_not_fit_are_refused() -> None:
+    """A length of its own counts for a prompt; one that fits beside no prompt is an error."""
+    found = parse_prompts('{"text": "abcd", "max_tokens": 69}\n"ab"\n"abcde"', source="p")
+    asked = PromptSet(name="p", prompts=tuple(found))
+    assert [one.text for one in asked.fitting(71, 70, 2).prompts] == ["abcd", "ab"]
+    assert [one.text for one in asked.fitting(69, 1, 2).prompts] == ["ab", "abcde"]
+    with pytest.raises(UsageError, match=r"--prompts p:1: asks for 69 tokens; .* room for 68; ask"):
+        asked.fitting(68, 1, 2)
 
 
 SHAREGPT = [
@@ -108,6 +126,18 @@ def test_formats_are_told_apart(text: str, expected: list[Prompt]) -> None:
         ),
         pytest.param('{"turns": []}', "p:1: there is no prompt", id="no first turn"),
         pytest.param('{"prompt": " "}', "p:1: there is no prompt", id="blank"),
+        pytest.param(
+            '{"prompt": "a"}\n{"prompt": "\\ud800"}',
+            "^p:2: prompt: half of a surro",
+            id="half a pair",
+        ),
+        pytest.param('"\\udfff"', "^p:1: the text: half of a surrogate", id="half a pair alone"),
+        pytest.param(
+            '[{"messages": [{"role": "user", "content": "a\\ud83d"}]}]',
+            r"^p:1: messages\[0\]\.content: half of a surrogate",
+            id="half a pair within",
+        ),
+        pytest.param('{"prompt": "a", "class": "\\ud800"}', "^p:1: class: half", id="half a class"),
         pytest.param('{"prompt": "a", "max_tokens": 0}', 'p:1: "max_tokens" is 0', id="no tokens"),
         pytest.param(
             '{"prompt": "a", "max_tokens": "9"}', "\"max_tokens\" is '9'", id="text tokens"
@@ -161,3 +191,16 @@ def test_a_mark_comes_first() -> None:
     assert Prompt(text="Hi", tokens=3).marked("[7]") == Prompt(text="[7] Hi", tokens=3)
     talk = Prompt(messages=(("system", "Be brief"), ("user", "Hi"))).marked("[7]")
     assert talk.messages == (("system", "[7] Be brief"), ("user", "Hi"))
+
+
+def test_text_that_is_not_used_may_be_broken() -> None:
+    """Half of a surrogate pair in what is not sent is nobody's trouble, nor is a whole one."""
+    kept = parse_prompts('{"prompt": "\\ud83d\\ude00", "answer": "\\ud800"}', source="p")
+    assert [one.text for one in kept] == ["\U0001f600"]
+
+
+def test_a_file_name_that_is_no_text_names_a_set(tmp_path: Path) -> None:
+    """The name goes into the baseline, where only text can stand."""
+    file = tmp_path / os.fsdecode(b"a\xff.txt")
+    file.write_text('"Hi"')
+    assert read_prompts(file).name.encode() == "a\ufffd".encode()

@@ -19,7 +19,7 @@ from specgauge.baseline.exchange import parse_address
 from specgauge.baseline.level import Live
 from specgauge.baseline.load import Ask, Generator, Terms
 from specgauge.baseline.plan import Lengths, Plan, closed_levels, open_levels
-from specgauge.baseline.prompts import Prompt, shipped
+from specgauge.baseline.prompts import Prompt, PromptSet, read_prompts, shipped
 from specgauge.baseline.record import Order, Recorder, Recording
 from specgauge.baseline.schema import BaselineFile, LevelRecord, dump, parse
 from specgauge.cli.baseline.live import describe, finished, watching
@@ -460,6 +460,89 @@ async def test_prompts_must_fit_the_context() -> None:
     async with serving_engine(Engine(max_model_len=90)) as engine:
         with pytest.raises(UsageError, match="--output-tokens 8-24: no prompt fits"):
             await run(engine, order)
+
+
+async def test_prompts_must_leave_room_for_the_answer_they_ask_for(tmp_path: Path) -> None:
+    """A length of its own beyond the context is refused by its place before a level is run."""
+    file = tmp_path / "mine.jsonl"
+    file.write_text('"Hi"\n{"prompt": "Ho", "max_tokens": 5000}\n')
+    kept, order = Run(), replace(ORDER, prompts=read_prompts(file))
+    async with serving_engine(Engine()) as engine:
+        with pytest.raises(UsageError, match=r"--prompts .*mine\.jsonl:2: asks for 5000 tokens"):
+            await run(engine, order, kept)
+    assert (engine.began, kept.saved) == (0, [])
+
+
+async def test_an_answer_without_end_does_not_hold_up_a_level() -> None:
+    """After warm-up, twice the window and the drain it is cut; what the server told is kept."""
+    prompts = PromptSet(name="p", prompts=(Prompt(text="Hi", tokens=10**6),))
+    order = replace(plan_with(levels=closed_levels(["1"]), window=0.6), prompts=prompts, drain=0.2)
+    engine, kept = Engine(max_model_len=10**7, step_seconds=lambda _: 0.002), Run()
+    async with asyncio.timeout(60), serving_engine(engine):
+        (level,) = (await run(engine, order, kept)).file.levels
+    assert level.requests == 0
+    assert level.server is not None
+
+
+@pytest.mark.parametrize("times", [2, 10**12, 10**400], ids=["twice", "absurd", "endless"])
+async def test_a_server_that_counts_more_than_was_asked_for(times: int) -> None:
+    """It fails as other sick servers do, in a line, and what was recorded before is kept."""
+    engine, kept = Engine(), Run()
+    async with serving_engine(engine):
+        task = asyncio.create_task(run(engine, run=kept))
+        await until(lambda: bool(kept.saved))
+        engine.faults.counted_times = times
+        made = await task
+    assert made.file.partial
+    assert made.ended == "the server fails: usage counts more tokens than were asked for"
+    assert made.file.levels[0].concurrency == 1
+    sick = Engine(faults=Faults(counted_times=times))
+    async with serving_engine(sick):
+        with pytest.raises(BaselineError, match="nothing was recorded: the server fails: usage"):
+            await run(sick)
+    blind = Engine(faults=Faults(counted_times=times, page_gone=True))
+    async with serving_engine(blind):
+        with pytest.raises(BaselineError, match="neither the stream nor a metrics page"):
+            await run(blind)
+
+
+async def test_a_page_that_tells_no_sense_ends_the_recording() -> None:
+    """Figures that no server has are told in a line; the levels before them are kept."""
+    engine, kept = Engine(), Run()
+    async with serving_engine(engine):
+        task = asyncio.create_task(run(engine, run=kept))
+        await until(lambda: bool(kept.saved))
+        while not task.done():
+            engine.step.total += 1e13
+            await asyncio.sleep(0.05)
+        made = await task
+    assert made.file.partial
+    assert made.ended is not None
+    assert made.ended.startswith("the server tells no sense: concurrency 2: ")
+    assert [one.concurrency for one in made.file.levels] == [1]
+
+
+async def test_the_model_is_one_that_is_served() -> None:
+    """Another name is refused with those there are; the file has the name on the page."""
+    async with serving_engine(Engine()) as engine:
+        for wrong in ("foo", "stu"):
+            with pytest.raises(UsageError, match=f"no model '{wrong}'; there is {MODEL}"):
+                await run(engine, replace(ORDER, model=wrong, facts={"model.name": wrong}))
+        assert engine.began == 0
+    async with serving_engine(Engine(faults=Faults(keyed=True))) as engine:
+        order = replace(plan_with(levels=closed_levels(["1"])), model="alias")
+        made = await run(engine, replace(order, facts={"model.name": "alias"}))
+    assert engine.bodies[-1]["model"] == "alias"
+    assert made.file.model.name == MODEL
+
+
+@pytest.mark.parametrize(("fact", "value"), [("engine.version", "0.9.0"), ("parallelism.data", 4)])
+async def test_facts_that_the_server_contradicts_are_refused(fact: str, value: object) -> None:
+    """An option may only state what the server does not tell."""
+    async with serving_engine(Engine()) as engine:
+        with pytest.raises(UsageError, match=f"{fact}: .* is stated, the server tells"):
+            await run(engine, replace(ORDER, facts={fact: value}))
+        assert engine.began <= 1
 
 
 COMMAND = (

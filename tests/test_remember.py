@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specgauge.guard.remember import SCHEMA, SLACK, recall, remember
-from specgauge.model.guard import GuardReason, GuardState, Phase
+from specgauge.model.guard import GuardReason, GuardState, Override, Phase
 
 STATE = GuardState(
     phase=Phase.FALLBACK,
@@ -141,3 +141,28 @@ def test_no_damage_raises(data: st.DataObject) -> None:
 def test_the_schema_is_named() -> None:
     """A file says what it is before anything else."""
     assert json.loads(TEXT)["schema"] == SCHEMA == "specgauge.guard/v1"
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_override_without_its_word(flag: bool) -> None:
+    """Nobody writes an override that nobody upholds, and one that is found is damage."""
+    state = GuardState(phase=Phase.OVERRIDE, flag=flag, time=5.0, since=5.0, streak_end=5.0)
+    text = remember(state, time=5.0, unix=100.0, config="c")
+    found = recall(text, time=9.0, unix=104.0)
+    assert found.state is not None
+    assert found.state.phase is (Phase.ACTIVE if flag else Phase.FALLBACK)
+    phase = str(found.state.phase)
+    damaged = recall(text.replace(f'"{phase}"', '"override"'), time=9.0, unix=104.0)
+    assert damaged.state is None
+    assert damaged.reason.endswith("its phase is override, and no override is in it")
+
+
+@pytest.mark.parametrize(("until", "left"), [(None, None), (8.0, 8.0)])
+def test_override_with_its_word(until: float | None, left: float | None) -> None:
+    """An override in force is kept with its end."""
+    state = GuardState(phase=Phase.OVERRIDE, flag=False, time=5.0, since=5.0, streak_end=5.0)
+    word = Override(mode="off", until=until, reason="x")
+    text = remember(state, time=5.0, unix=100.0, config="c", override=word)
+    found = recall(text, time=5.0, unix=100.0)
+    assert found.state == state
+    assert found.override == Override(mode="off", until=left, reason="x")

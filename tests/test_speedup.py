@@ -42,7 +42,6 @@ def test_formulas() -> None:
         (500 * tpot_at(RISING, load) + 1000 * tpot_at(RISING, 250 * 0.004)) / 34, rel=1e-3
     )
     assert found.tokens == 1500
-    assert found.decode_concurrency == pytest.approx(34 / 5)
     assert found.baseline_tpot == pytest.approx(found.concurrency.value * 34 / 1500)
     assert found.baseline_ttft == pytest.approx(0.02)
     assert (found.covered, found.extrapolated, found.saturates) == (1.0, False, False)

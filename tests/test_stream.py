@@ -56,6 +56,34 @@ NO_CONTENT = [
 ]
 
 
+@pytest.mark.parametrize("told", [65, 10**12, 10**400], ids=["one", "absurd", "endless"])
+@pytest.mark.parametrize("first", [False, True], ids=["at the end", "from the first chunk on"])
+def test_more_tokens_than_were_asked_for(told: int, *, first: bool) -> None:
+    """Such a count is a failure with a name, and no figure is made of it."""
+    said = {**text("a"), "usage": usage(told)["usage"]} if first else text("a")
+    request = take([(0.1, said), (0.2, text("b", "length")), (0.3, usage(told)), (0.3, DONE)])
+    assert request.outcome is Outcome.MORE_THAN_ASKED
+    assert request.detail == "usage counts more tokens than were asked for"
+    assert (request.tokens, request.first_tokens, request.prompt_tokens) == (None, None, None)
+    assert (request.tpot, request.decode_tokens) == (None, None)
+    exact = take([(0.1, text("a")), (0.2, text("b", "length")), (0.3, usage(64)), (0.3, DONE)])
+    assert (exact.outcome, exact.tokens) == (Outcome.COMPLETE, 64)
+
+
+def test_prompt_count_that_no_context_holds() -> None:
+    """It is taken for not told."""
+    request = take([(0.1, text("a", "length")), (0.3, usage(2, prompt=10**400)), (0.3, DONE)])
+    assert (request.outcome, request.tokens, request.prompt_tokens) == (Outcome.COMPLETE, 2, None)
+
+
+def test_a_servers_message_is_fit_to_be_told() -> None:
+    """It goes to a terminal and into a file: no control characters, no half pairs, no end."""
+    request = take([(0.1, {"error": {"message": "\x1b[31m\ud800" + "x" * 9999}})])
+    assert request.outcome is Outcome.FAILED
+    assert request.detail.startswith("error in the stream: \\x1b[31m\\ud800xxx")
+    assert len(request.detail) < 400
+
+
 @pytest.mark.parametrize("spaced", [False, True], ids=["compact", "spaced JSON"])
 def test_chunks_are_not_tokens(spaced: bool) -> None:
     """Nine chunks that hold 27 tokens: the time per token counts the tokens of the usage."""

@@ -1,5 +1,6 @@
 """Recorded timelines: what a line may be, and what is said of one that is none."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,22 @@ def test_page_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "p").write_bytes(b"12345")
     path = write(tmp_path, '{"t": 1, "page": "p"}')
     assert refusal(path) == f"{path}:1: p: larger than 64 MiB"
+
+
+@pytest.mark.parametrize(
+    ("page", "result"),
+    [
+        pytest.param("none.prom", "unreachable", id="missing"),
+        pytest.param(".", "unreachable", id="folder"),
+        pytest.param("large", "too_large", id="large"),
+    ],
+)
+def test_page_that_was_not_had_is_not_called_a_bad_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str, result: str
+) -> None:
+    """What a page holds is judged once it is there."""
+    monkeypatch.setattr(timeline, "_MAX_BYTES", 4)
+    (tmp_path / "large").write_bytes(b"12345")
+    with pytest.raises(SourceError) as caught:
+        list(read_timeline(write(tmp_path, json.dumps({"t": 1, "page": page}))))
+    assert caught.value.result == result

@@ -312,6 +312,15 @@ def test_usage(desk: Desk, arguments: list[str]) -> None:
     assert err
 
 
+@pytest.mark.parametrize("value", ["0", "-1", "nan", "inf", "-inf", "1e10", "0.0"])
+def test_a_window_that_is_none(desk: Desk, value: str) -> None:
+    """It is told which option is wrong and why, not which options there are."""
+    code, out, err = desk.run("--window", value, "a", "b")
+    assert (code, out) == (2, "")
+    assert "Invalid value for '--window': " in err
+    assert ("finite" if "n" in value else "0<x<=1000000000") in err
+
+
 def test_baseline_is_needed(capsys: Capture) -> None:
     """Without a baseline there is nothing to compare with."""
     assert main(["verdict", "--window", "10", "a", "b"]) == 2
@@ -319,9 +328,156 @@ def test_baseline_is_needed(capsys: Capture) -> None:
 
 
 def test_timeline_of_one_page(desk: Desk) -> None:
-    """An interval needs two pages that were had."""
-    code, _, err = desk.run("--timeline", desk.timeline(None, steady(0.005, 1)[0], None))
-    assert (code, err) == (2, "specgauge: a verdict needs at least two pages\n")
+    """An interval needs two pages that were had: of one there is no verdict."""
+    line = desk.timeline(None, steady(0.005, 1)[0], None)
+    code, out, err = desk.run("--timeline", line)
+    told = f"specgauge: {line}: only one page; a verdict needs at least two\n"
+    assert (code, out, err) == (4, "", told)
+
+
+@pytest.mark.parametrize(
+    ("pages", "why"),
+    [
+        pytest.param([], "there is no line in it", id="empty"),
+        pytest.param([None], "none of its 1 lines has a page", id="failed"),
+        pytest.param([None] * 3, "none of its 3 lines has a page", id="all failed"),
+    ],
+)
+def test_timeline_without_a_page(desk: Desk, pages: list[bytes | None], why: str) -> None:
+    """A timeline with nothing to read is a source that cannot be read, and is named."""
+    line = desk.timeline(*pages)
+    code, out, err = desk.run("--timeline", line)
+    assert (code, out, err) == (3, "", f"specgauge: no_engine_metrics: {line}: {why}\n")
+
+
+def test_timeline_with_a_page_that_is_not_there(desk: Desk) -> None:
+    """A missing page was not had; that is not said to be a bad one."""
+    line = desk.timeline(*steady(0.005, 3))
+    (desk.folder / "1.prom").unlink()
+    code, _, err = desk.run("--timeline", line)
+    assert (code, err) == (
+        3,
+        f"specgauge: unreachable: {line}:2: 1.prom: No such file or directory\n",
+    )
+
+
+BEGAN_ANEW = (
+    "The counters began anew between the pages: the engine restarted, or the pages are in the "
+    "wrong order."
+)
+SAME = "The pages are the same: nothing moved between them, or one was taken twice."
+
+
+def odd_pages(how: str) -> list[bytes]:
+    """Give two pages that tell nothing, and not for want of traffic."""
+    first, second, third = steady(0.005, 3)
+    server = Server()
+    server.serve(500, 0.005)
+    return {
+        "wrong order": [third, second],
+        "restart": [third, first],
+        "restart, counters higher": [
+            second + created(1.0),
+            server.page() + created(2.0),
+        ],
+        "same page": [third, third],
+        "same page of zeros": [first, first],
+    }[how]
+
+
+def created(at: float) -> bytes:
+    """Say when the engine's counters began."""
+    return b'vllm:prompt_tokens_created{engine="0",model_name="target"} %f\n' % at
+
+
+@pytest.mark.parametrize("source", ["pair", "timeline"])
+@pytest.mark.parametrize(
+    ("how", "warning", "said"),
+    [
+        pytest.param("wrong order", "engine_restarted", BEGAN_ANEW, id="wrong order"),
+        pytest.param("restart", "engine_restarted", BEGAN_ANEW, id="restart"),
+        pytest.param("restart, counters higher", "engine_restarted", BEGAN_ANEW, id="created"),
+        pytest.param("same page", "identical_pages", SAME, id="same page"),
+        pytest.param("same page of zeros", "identical_pages", SAME, id="zeros"),
+    ],
+)
+def test_pages_that_are_at_fault(
+    desk: Desk, source: str, how: str, warning: str, said: str
+) -> None:
+    """To watch for longer would not help: document and paragraph say what is wrong instead."""
+    pages = odd_pages(how)
+    chosen: tuple[object, ...] = ("--timeline", desk.timeline(*pages))
+    if source == "pair":
+        chosen = ("--window", 10, *(desk.put(f"{n}.prom", page) for n, page in enumerate(pages)))
+    code, found = desk.only(*chosen)
+    assert (code, found["reason"]) == (4, "too_few_tokens")
+    assert warning in found["warnings"]
+    code, out, _ = desk.run(*chosen)
+    assert code == 4
+    assert said in out
+    assert "watch for longer" not in out
+
+
+def test_restart_amid_a_run_is_told_beside_the_verdict(desk: Desk) -> None:
+    """The rest of the run is evidence; a model that did not restart is not said to have."""
+    pages = [*steady(0.005, 12), *steady(0.005, 12)]
+    code, found = desk.only("--timeline", desk.timeline(*pages))
+    assert (code, found["verdict"], found["warnings"]) == (0, "pays", ["engine_restarted"])
+    assert BEGAN_ANEW in desk.run("--timeline", desk.timeline(*pages))[1]
+    other = Server("other")
+    beside = []
+    for page in pages:
+        beside.append(page + other.page())
+        other.serve(5, 0.005)
+    _, models = desk.document("--timeline", desk.timeline(*beside))
+    assert {one["model_name"]: one["warnings"] for one in models} == {
+        "other": [],
+        "target": ["engine_restarted"],
+    }
+
+
+def test_decode_concurrency_is_that_of_the_window(desk: Desk) -> None:
+    """Idle time is part of it, as in `inspect` of the same pages; the load while busy is not."""
+    server, pages = Server(), []
+    for place in range(9):
+        pages.append(server.page())
+        if place % 3 == 0:
+            server.serve(5, 0.005)
+    _, found = desk.only("--timeline", desk.timeline(*pages))
+    assert found["decode_concurrency"] == pytest.approx(3 * 5 * 198 * 0.005 / 8)
+    ends = [desk.put(name, page) for name, page in (("a", pages[0]), ("b", pages[-1]))]
+    assert main(["inspect", "--json", "--window", "8", *ends]) == 0
+    (seen,) = json.loads(desk.capsys.readouterr().out)["models"]
+    assert found["decode_concurrency"] == pytest.approx(seen["decode_concurrency"])
+    _, alone = desk.only("--window", 8, *ends)
+    assert alone["decode_concurrency"] == pytest.approx(seen["decode_concurrency"])
+
+
+def test_milliseconds_for_seconds(desk: Desk) -> None:
+    """A baseline a thousand times too slow is doubted, and no break-even is made of it."""
+    desk.baseline(level(1.0, 10.0), level(64.0, 10.0))
+    line = desk.timeline(*steady(0.005))
+    code, found = desk.only("--timeline", line)
+    assert (code, found["warnings"][0]) == (0, "baseline_implausible")
+    assert found["absent"]["breakeven_acceptance_length"] == "breakeven_below_one"
+    assert (
+        "tokens of more than 2 seconds; are these milliseconds?" in desk.run("--timeline", line)[1]
+    )
+
+
+def test_names_do_not_reach_the_terminal_raw(desk: Desk) -> None:
+    """A terminal obeys control characters, so none of a page gets there."""
+    name = "a\x1b[31m\x9b\u202e\x7fb"
+    server = Server(name)
+    before = server.page()
+    server.serve(5, 0.005)
+    ends = [desk.put(n, page) for n, page in (("a", before), ("b", server.page()))]
+    desk.baseline(model={"name": name})
+    code, out, _ = desk.run("--window", 10, *ends)
+    assert (code, out.isprintable()) == (0, False)  # for the line's end
+    assert out[:-1].isprintable()
+    assert out.startswith(r"a\x1b[31m\x9b\u202e\x7fb: speculation pays")
+    assert desk.only("--window", 10, *ends)[1]["model_name"] == name
 
 
 def test_sources_that_cannot_be_read(desk: Desk) -> None:

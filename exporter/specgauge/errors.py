@@ -47,6 +47,12 @@ class UsageError(SpecgaugeError):
     exit_code = ExitCode.USAGE
 
 
+class NoVerdictError(SpecgaugeError):
+    """Sources that can be read and hold too little for a verdict."""
+
+    exit_code = ExitCode.NO_VERDICT
+
+
 class SourceError(SpecgaugeError):
     """A page that was not had, or not to be trusted; `result` is the label it is counted under."""
 

@@ -9,7 +9,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from specgauge.baseline.flat import refuse_speculation
-from specgauge.baseline.results import Document, Run, count, figure, milliseconds, over, text
+from specgauge.baseline.results import (
+    FAILING_SHARE,
+    Document,
+    Run,
+    count,
+    figure,
+    lacking,
+    milliseconds,
+    over,
+    text,
+)
 from specgauge.baseline.schema import Spread
 from specgauge.errors import BaselineError
 
@@ -20,6 +30,9 @@ _SPECULATION = (
     "spec_decode_acceptance_length",
     "accept_length",
 )
+
+_SLACK = 1.05
+"""A tokenizer of the tool's own may count a few tokens less than the server sent."""
 
 
 def is_bench(document: Document) -> bool:
@@ -33,7 +46,9 @@ def read_bench(document: Document, place: str) -> Run:
     completed = count(document, "completed", place)
     output = figure(document, "total_output_tokens", place) or 0.0
     seconds = figure(document, "duration", place)
-    if not completed or not seconds or output <= completed:
+    if not seconds:
+        raise BaselineError([f"{place}: {lacking(document, 'duration')}: no time was measured"])
+    if not completed or output <= completed:
         raise BaselineError([f"{place}: no request finished with more than one token"])
     spent, tokens, exact = _decode(document, output - completed, place)
     failed = count(document, "failed", place)
@@ -59,34 +74,52 @@ def read_bench(document: Document, place: str) -> Run:
         e2e=_spread(document, "e2el", place),
         facts=_facts(document, place),
         created=_created(document),
-        notes=_notes(exact=exact),
+        notes=(*_notes(exact=exact), *_failures(failed, completed, place)),
     )
 
 
 def _decode(document: Document, decoded: float, place: str) -> tuple[float, float, bool]:
     """Give decode seconds and decode tokens, summed over requests where the result lists them."""
     gaps, lengths = document.get("itls"), document.get("output_lens")
-    pairs = _requests(gaps, lengths) if isinstance(gaps, list) and isinstance(lengths, list) else []
-    spent, tokens = math.fsum(s for s, _ in pairs), float(sum(n for _, n in pairs))
+    pairs = []
+    if isinstance(gaps, list) and isinstance(lengths, list):
+        if len(gaps) != len(lengths):
+            told = f"itls is of {len(gaps)} requests, output_lens of {len(lengths)}"
+            raise BaselineError([f"{place}: {told}: the result contradicts itself"])
+        pairs = _requests(gaps, lengths)
+    spent, tokens = math.fsum(s for s, _, _ in pairs), float(sum(n for _, n, _ in pairs))
+    chunks = sum(count for _, _, count in pairs)
+    if chunks > _SLACK * tokens + len(pairs):
+        told = f"itls has {chunks} gaps where output_lens has {tokens:.0f} tokens after the first"
+        raise BaselineError([f"{place}: {told}: the result contradicts itself"])
     if 0.0 < spent < math.inf and tokens > 0.0:
         return spent, tokens, True
     mean = milliseconds(document, "mean_tpot_ms", place)
     if mean is None:
-        raise BaselineError([f"{place}: mean_tpot_ms is missing; add tpot to --percentile-metrics"])
+        told = f"{place}: {lacking(document, 'mean_tpot_ms')}"
+        raise BaselineError([f"{told}; add tpot to --percentile-metrics, and more output tokens"])
     return mean * decoded, decoded, False
 
 
-def _requests(gaps: list[object], lengths: list[object]) -> list[tuple[float, int]]:
-    """Give decode seconds and decode tokens of each request; none if the lists are no such."""
+def _requests(gaps: list[object], lengths: list[object]) -> list[tuple[float, int, int]]:
+    """Give decode seconds, decode tokens and gaps of requests; none if the lists are no such."""
     found = []
-    for gap, length in zip(gaps, lengths, strict=False):
+    for gap, length in zip(gaps, lengths, strict=True):
         if not isinstance(gap, list) or not isinstance(length, int):
             return []
         if not all(isinstance(one, int | float) for one in gap):
             return []
         if length > 1:
-            found.append((math.fsum(gap), length - 1))
+            found.append((math.fsum(gap), length - 1, len(gap)))
     return found
+
+
+def _failures(failed: int, completed: int, place: str) -> tuple[str, ...]:
+    """Say that so many requests failed that the load was another one."""
+    if failed <= FAILING_SHARE * (failed + completed):
+        return ()
+    told = f"{failed} of {failed + completed} requests failed"
+    return (f"{place}: {told}: the load was not the one asked for; measure it again",)
 
 
 def _notes(*, exact: bool) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import asyncio
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from specgauge.baseline.stream import Outcome, Request
+from specgauge.baseline.stream import BROKEN, Outcome, Request
 from specgauge.baseline.twin import Between
 
 MOST_KV_USAGE = 0.9
@@ -23,6 +23,7 @@ FAILING_SHARE = 0.1
 ENOUGH_REQUESTS = 50
 """So does this share of at least so many."""
 
+_BAD = BROKEN - {Outcome.EMPTY}
 _FOREIGN_SHARE = 0.01
 _FOREIGN_TOKENS = 16.0
 
@@ -77,7 +78,7 @@ class Guard:
         """Count a request that ended."""
         if request.outcome is Outcome.CUT:
             return
-        bad = request.outcome in {Outcome.FAILED, Outcome.TRUNCATED}
+        bad = request.outcome in _BAD
         self._row = self._row + 1 if bad else 0
         self._bad += bad
         self._ended += 1

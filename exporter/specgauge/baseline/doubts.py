@@ -6,11 +6,9 @@ Nothing here refuses; the schema does that.
 from collections.abc import Sequence
 from itertools import pairwise
 
+from specgauge.baseline.match import SLOW_SECONDS
 from specgauge.baseline.schema import BaselineFile, LevelRecord
 from specgauge.derive.interpolate import SAME_LOAD
-
-SLOW_SECONDS = 2.0
-"""No server worth speeding up takes so long for a token: milliseconds were meant."""
 
 FALL = 0.95
 """TPOT below so much of that at a lower load is no noise."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from specgauge.baseline.faults import word
+from specgauge.baseline.faults import is_text, shown, word
 from specgauge.baseline.match import MUST_MATCH
 from specgauge.baseline.schema import BaselineFile, LevelRecord, keys_at
 from specgauge.errors import BaselineError
@@ -38,7 +38,27 @@ def facts_of(
         "parallelism.data": len(page.layout.engines.get(model, ())) or None,
         **_cache_config(page),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None and is_text(value)}
+
+
+def contradictions(told: Facts, stated: Facts) -> tuple[str, ...]:
+    """Say which facts somebody states though the server tells others."""
+    return tuple(
+        f"{name}: {shown(value)} is stated, the server tells {shown(told[name])}; state only what "
+        "it does not tell"
+        for name, value in stated.items()
+        if name != "model.name" and told.get(name) not in {None, value}
+    )
+
+
+def served(models: object) -> tuple[str, ...]:
+    """List the names that an OpenAI-style list of models has."""
+    listed = models.get("data") if isinstance(models, dict) else None
+    names = [
+        one.get("id") if isinstance(one, dict) else None
+        for one in (listed if isinstance(listed, list) else ())
+    ]
+    return tuple(dict.fromkeys(n for n in names if isinstance(n, str) and n and is_text(n)))
 
 
 def compose(

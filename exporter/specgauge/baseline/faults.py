@@ -4,11 +4,13 @@ Text in, text out; the rules themselves stand in the schema.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 _LONGEST = 40
+_HALF = re.compile("[\ud800-\udfff]")
 _TIME = "write a time with its zone, as 2026-11-29T16:04:00Z"
 
 _EXPECTED = {
@@ -52,8 +54,28 @@ def shown(value: object, *, bare: bool = False) -> str:
     """Show a value on one line, cut where it grows long."""
     if bare and isinstance(value, str) and value.replace("_", "").isalnum():
         return value[:_LONGEST]
-    text = json.dumps(value, default=str)
+    text = json.dumps(value, default=str).replace("\x7f", "\\u007f")
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def half_character(document: object) -> str | None:
+    """Find text with half of a surrogate pair, which cannot be written; gives its path."""
+    waiting: list[tuple[tuple[str | int, ...], object]] = [((), document)]
+    while waiting:
+        place, one = waiting.pop()
+        if not is_text(one):
+            return dotted(place) or "the text"
+        if isinstance(one, dict):
+            for key, inner in reversed(one.items()):
+                waiting += [((*place, key), inner), ((*place, key), key)]
+        elif isinstance(one, list):
+            waiting += [((*place, n), inner) for n, inner in reversed(list(enumerate(one)))]
+    return None
+
+
+def is_text(value: object) -> bool:
+    """Tell whether a value can be written, which half of a surrogate pair cannot."""
+    return not isinstance(value, str) or value.isascii() or not _HALF.search(value)
 
 
 def _message(

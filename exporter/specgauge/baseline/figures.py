@@ -6,20 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
+from specgauge.baseline.disagreement import MOST_LATE, difference
+from specgauge.baseline.faults import word
 from specgauge.baseline.plan import Load, Plan, convergence, relative_half_width
-from specgauge.baseline.schema import ClientFigures, LevelRecord, ServerFigures, Spread
+from specgauge.baseline.schema import ClientFigures, LevelRecord, ServerFigures, Spread, keys_at
 from specgauge.baseline.stream import BROKEN, Outcome, Request
 from specgauge.derive.latency import decode_tokens
+from specgauge.errors import BaselineError
 from specgauge.model.derived import Absent, Derived
 from specgauge.model.ledger import ModelWindow
 
-MOST_DIFFERENCE = 0.05
-"""Relative difference of client and server TPOT above which the level's notes say so."""
-
-MOST_LATE = 0.001
-"""Seconds that the generator may add to a chunk at p99 before it calls itself the bottleneck."""
-
-_COALESCED = 1.05
+_SIDES = {ServerFigures.__name__: "server.", Spread.__name__: "client."}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +69,19 @@ class Measured:
 
 
 def level_record(measured: Measured, plan: Plan) -> LevelRecord | None:
-    """Sum a level up; None where neither side has a time per token."""
+    """Sum a level up; None where neither side has a time per token.
+
+    Raises BaselineError where the server tells figures that no server has.
+    """
+    try:
+        return _record(measured, plan)
+    except ValidationError as error:
+        place = f"{measured.load}: {_SIDES.get(error.title, '')}"
+        faults = [f"{place}{word(one, keys_at)}" for one in error.errors()]
+        raise BaselineError(faults) from None
+
+
+def _record(measured: Measured, plan: Plan) -> LevelRecord | None:
     ended = [one for one in measured.requests if measured.start <= one.ended < measured.end]
     server, client = _server(measured), _client(measured, ended)
     decode = _decode_concurrency(measured)
@@ -248,26 +259,8 @@ def _notes(
         )
     mean = client.tpot_seconds.mean
     if server is not None and mean is not None:
-        notes += _difference(server.tpot_seconds, mean, ended, late)
+        notes += difference(server.tpot_seconds, mean, ended, late)
     return notes
-
-
-def _difference(
-    server: float, client: float, ended: Sequence[Request], late: float | None
-) -> list[str]:
-    """Explain a client's TPOT that is not the server's, or warn."""
-    share = client / server - 1.0
-    if abs(share) <= MOST_DIFFERENCE:
-        return []
-    tokens = sum(one.tokens or 0 for one in ended if one.arrivals)
-    chunks = sum(len(one.arrivals) for one in ended if one.tokens)
-    if late is not None and late > MOST_LATE:
-        why = "explained by the load generator, which was the bottleneck"
-    elif chunks and tokens > _COALESCED * chunks:
-        why = f"explained by the stream, which holds {tokens / chunks:.2f} tokens a chunk"
-    else:
-        why = "not explained: is the metrics page that of this server alone?"
-    return [f"client TPOT is {share:+.1%} off the server's, {why}"]
 
 
 def lateness(late: Sequence[float]) -> float | None:

@@ -101,8 +101,10 @@ def _tpot(part: Document, load: float, place: str) -> tuple[float, str]:
         return load / rate, (
             "tpot_seconds.mean: from concurrency over output_tok_s, first tokens included"
         )
+    zeros = [key for key in (*_MEANS, "tpot_p50_ms") if part.get(key) == 0]
+    why = f": {zeros[0]} is 0; " if zeros else ": "
     raise BaselineError(
-        [f"{place}: no time per token: tpot_p50_ms, or e2e_p50_ms with mean_output_tokens"]
+        [f"{place}: no time per token{why}tpot_p50_ms, or e2e_p50_ms with mean_output_tokens"]
     )
 
 

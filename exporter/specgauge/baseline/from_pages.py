@@ -17,7 +17,7 @@ from specgauge.model.ledger import Interval
 from specgauge.model.quantity import Page
 
 _BECAUSE: Mapping[Unfit, str] = {
-    Unfit.RESET: "the engine restarted between them",
+    Unfit.RESET: "the engine restarted between them, or they are in the wrong order",
     Unfit.NO_TOKENS: "no tokens were generated between them",
     Unfit.SPECULATING: "speculation was active; a baseline needs a server started without it",
     Unfit.HIDDEN: "several tokens came a step; is speculation on that the page does not count?",

@@ -33,7 +33,9 @@ def read_guidellm(part: Document, place: str) -> Run:
     latency = _finished(metrics, "inter_token_latency_ms")
     tpot = milliseconds(latency, "mean", place)
     if tpot is None:
-        raise BaselineError([f"{place}: no inter_token_latency_ms; {NOT_OURS}"])
+        zero = "mean" in latency and latency["mean"] is not None
+        told = "inter_token_latency_ms is 0" if zero else "no inter_token_latency_ms"
+        raise BaselineError([f"{place}: {told}; {NOT_OURS}"])
     rate = figure(_finished(metrics, "output_tokens_per_second"), "mean", place)
     requests = figure(_finished(metrics, "request_concurrency"), "mean", place)
     load = tpot * rate if rate else requests

@@ -23,6 +23,9 @@ MUST_MATCH = (
 STALE_SECONDS = 30 * 86400.0
 """A baseline older than this is doubted: its interval is widened and a warning says so."""
 
+SLOW_SECONDS = 2.0
+"""No server worth speeding up takes so long for a token: milliseconds were meant."""
+
 DOUBT_SPREAD = 0.02
 """Half-width, as a share, that each doubt adds to the baseline's own interval."""
 
@@ -54,6 +57,8 @@ def match(baseline: Baseline, server: Mapping[str, object], *, now: float | None
         warnings.append("baseline_stale")
     if baseline.partial:
         warnings.append("baseline_partial")
+    if any(level.tpot > SLOW_SECONDS for level in baseline.curve.levels):
+        warnings.append("baseline_implausible")
     return Match(
         mismatches=mismatches, warnings=tuple(warnings), spread=DOUBT_SPREAD * len(warnings)
     )

@@ -6,12 +6,13 @@ Reads files; sends nothing.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
+from specgauge.baseline.faults import half_character, is_text
 from specgauge.errors import UsageError
 
 CLASSES = ("chat", "code", "extraction", "summarisation", "tools")
@@ -28,12 +29,16 @@ _HUMAN = frozenset({"human", "user"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One prompt; `tokens` is the output length it asks for itself, if it does."""
+    """One prompt; `tokens` is the output length it asks for itself, if it does.
+
+    `place` is where it stands, for messages.
+    """
 
     text: str = ""
     messages: tuple[tuple[str, str], ...] = ()
     traffic_class: str = ""
     tokens: int | None = None
+    place: str = field(default="", compare=False)
 
     def as_text(self) -> str:
         """Write it for /v1/completions."""
@@ -74,9 +79,21 @@ class PromptSet:
         text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def fitting(self, characters: int) -> "PromptSet":
-        """Leave out the prompts that are longer than so many characters."""
-        kept = tuple(p for p in self.prompts if len(p.as_text()) <= characters)
+    def fitting(self, room: int, answer: int, characters: int) -> "PromptSet":
+        """Leave out the prompts that, at so many characters a token, leave no room for an answer.
+
+        `answer` is the length of one where the prompt itself does not say. Raises UsageError where
+        it says more than there is room for in all.
+        """
+        for p in self.prompts:
+            if (p.tokens or 0) > room:
+                told = f"asks for {p.tokens} tokens; the model's context has room for {room}"
+                raise UsageError(f"--prompts {p.place}: {told}; ask for fewer")
+        kept = tuple(
+            p
+            for p in self.prompts
+            if len(p.as_text()) <= characters * (room - (p.tokens or answer))
+        )
         return PromptSet(name=self.name, prompts=kept)
 
 
@@ -102,7 +119,12 @@ def read_prompts(path: Path, traffic_class: str | None = None) -> PromptSet:
     if not found:
         of = f" of the class {traffic_class}" if traffic_class else ""
         raise UsageError(f"--prompts {path}: no prompt{of} in it; {_FIX}")
-    return PromptSet(name=traffic_class or path.stem, prompts=tuple(found))
+    return PromptSet(name=traffic_class or _named(path), prompts=tuple(found))
+
+
+def _named(path: Path) -> str:
+    """Name a set by its file, whose name need not be text."""
+    return path.stem.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def parse_prompts(text: str, *, source: str) -> list[Prompt]:
@@ -115,7 +137,10 @@ def parse_prompts(text: str, *, source: str) -> list[Prompt]:
         except ValueError as problem:
             raise UsageError(f"{source}:{line}: {problem}; {_FIX}") from None
         if prompt is not None:
-            found.append(prompt)
+            if not is_text(f"{prompt.as_text()}{prompt.traffic_class}"):
+                told = f"{half_character(entry)}: half of a surrogate pair is no text"
+                raise UsageError(f"{source}:{line}: {told}")
+            found.append(replace(prompt, place=f"{source}:{line}"))
     return found
 
 

@@ -8,17 +8,18 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from specgauge import __version__
 from specgauge.baseline.brake import Brake, Why
-from specgauge.baseline.facts import compose, facts_of
+from specgauge.baseline.facts import compose, contradictions, facts_of, served
+from specgauge.baseline.faults import is_text
 from specgauge.baseline.figures import level_record
 from specgauge.baseline.level import Level, Live, Surroundings
 from specgauge.baseline.load import Ask, Endpoint, Generator, Terms, came
 from specgauge.baseline.plan import Plan, doubts, draw_lengths, draw_order
 from specgauge.baseline.prompts import PromptSet
 from specgauge.baseline.schema import BaselineFile, LevelRecord
+from specgauge.baseline.stream import Outcome
 from specgauge.baseline.trial import TRIAL_TOKENS, try_server
 from specgauge.baseline.twin import Look, Pages, Twin
 from specgauge.errors import BaselineError, SourceError, UsageError
@@ -134,7 +135,11 @@ class Recorder:
             if self._brake.pulled:
                 return
             measured = await Level(load, around).run()
-            record = level_record(measured, around.plan) if measured is not None else None
+            try:
+                record = level_record(measured, around.plan) if measured is not None else None
+            except BaselineError as problem:
+                self._brake.pull(Why.FAILING, f"the server tells no sense: {problem.problems[0]}")
+                return
             if record is None:
                 self._notes.append(f"{load}: nothing that could be kept")
                 continue
@@ -146,8 +151,8 @@ class Recorder:
         order = self._order
         closed = order.plan.levels[0].concurrency is not None
         facts = {
-            **self._facts,
             **order.facts,
+            **self._facts,
             "workload.name": order.prompts.name,
             "workload.prompts_sha256": order.prompts.sha256,
             "workload.temperature": order.temperature,
@@ -165,19 +170,20 @@ class Recorder:
 
     async def _ask_who(self) -> str:
         """Find out which model is served."""
-        models: Any = await self._pages.fetch_json("/v1/models")
-        listed = models.get("data") if isinstance(models, dict) else None
-        first = listed[0] if isinstance(listed, list) and listed else None
-        named = first.get("id") if isinstance(first, dict) else None
-        model = self._order.model or named
-        if not isinstance(model, str) or not model:
+        models = await self._pages.fetch_json("/v1/models")
+        names, wanted = served(models), self._order.model
+        if wanted and names and wanted not in names:
+            raise UsageError(f"--model: no model {wanted!r}; there is {', '.join(names)}")
+        model = wanted or next(iter(names), None)
+        if model is None:
             await self._require_answer()
             told = "/v1/models names no model; name it with --model"
             raise BaselineError([f"{told}, and give --api-key-file if the server wants a key"])
         version = await self._pages.fetch_version()
         self._facts = {"model.name": model, "engine.name": "unknown"}
-        if version is not None:
+        if version is not None and is_text(version):
             self._facts["engine.version"] = version
+        self._require_agreement()
         self._models = models
         return model
 
@@ -209,6 +215,12 @@ class Recorder:
             version=version if isinstance(version, str) else None,
             models=self._models,
         )
+        self._require_agreement()
+
+    def _require_agreement(self) -> None:
+        """Refuse facts on the command line that the server contradicts."""
+        if against := contradictions(self._facts, self._order.facts):
+            raise UsageError("\n".join(against))
 
     async def _require_quiet(self, twin: Twin, first: Look) -> None:
         """Refuse a server that somebody else uses."""
@@ -239,7 +251,9 @@ class Recorder:
         )
         first = self._fitting().prompts[0]
         request, terms = await try_server(self._generator, wish, first, self._brake)
-        if request.tokens is None:
+        if request.outcome is Outcome.MORE_THAN_ASKED:
+            self._notes.append(f"{request.detail}: no TPOT of the client's own")
+        elif request.tokens is None:
             self._notes.append("the server sends no usage: no TPOT of the client's own")
         elif request.first_tokens is None:
             self._notes.append("tokens of a stream's first chunk are not told; taken as one")
@@ -263,8 +277,8 @@ class Recorder:
         order, most = self._order, self._facts.get("model.max_model_len")
         if not isinstance(most, int):
             return order.prompts
-        room = most - order.plan.lengths.high - _TEMPLATE_TOKENS
-        kept = order.prompts.fitting(_CHARACTERS_PER_TOKEN * room)
+        room = most - _TEMPLATE_TOKENS
+        kept = order.prompts.fitting(room, order.plan.lengths.high, _CHARACTERS_PER_TOKEN)
         if not kept.prompts:
             raise UsageError(
                 f"--output-tokens {order.plan.lengths}: no prompt fits beside so many in the "

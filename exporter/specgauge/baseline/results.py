@@ -16,6 +16,9 @@ Document = Mapping[str, Any]
 _LEAST, _MOST = 1e-6, 1e9
 _MILLI = 1e-3
 
+FAILING_SHARE = 0.1
+"""So many failed requests make another load."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -55,6 +58,11 @@ def figure(document: Document, key: str, place: str) -> float | None:
     if value != 0 and not _LEAST <= value <= _MOST:
         raise BaselineError([f"{place}: {key}: must be from {_LEAST:g} to {_MOST:g}, is {value:g}"])
     return float(value) or None
+
+
+def lacking(document: Document, key: str) -> str:
+    """Say in which way a figure is not there: it is missing, or zero."""
+    return f"{key} is {'missing' if document.get(key) is None else '0'}"
 
 
 def count(document: Document, key: str, place: str) -> int:

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from specgauge.baseline.faults import shown, word
+from specgauge.baseline.faults import half_character, shown, word
 from specgauge.derive.interpolate import curve
 from specgauge.errors import BaselineError
 from specgauge.model.baseline import Baseline, Level
@@ -202,6 +202,8 @@ def parse(text: str, *, source: str) -> BaselineFile:
         raise BaselineError([f"{source}: a JSON object is expected, not {shown(document)}"])
     if document.get("schema") != SCHEMA:
         raise BaselineError([f"{source}: schema: {_another(document.get('schema'))}"])
+    if half := half_character(document):
+        raise BaselineError([f"{source}: {half}: half of a surrogate pair is no text"])
     try:
         return BaselineFile.model_validate_json(text, strict=True)
     except ValidationError as error:

@@ -18,6 +18,9 @@ _DELTAS = ("content", "reasoning", "reasoning_content", "tool_calls", "function_
 _OTHER_FIELDS = (b":", b"event:", b"id:", b"retry:")
 _MAX_LINE = 4 << 20
 _SHOWN = 80
+_SHOWN_MESSAGE = 300
+_MOST_TOKENS = 10**9
+"""More than any context holds: such a count is none."""
 
 
 class Outcome(StrEnum):
@@ -27,12 +30,14 @@ class Outcome(StrEnum):
     NO_USAGE = "no_usage"
     EMPTY = "empty"
     TRUNCATED = "truncated"
+    MORE_THAN_ASKED = "more_than_asked"
+    """Its usage counts more tokens than were asked for, and so is not believed."""
     FAILED = "failed"
     CUT = "cut"
     """Ended by us, because the recording went on without it."""
 
 
-BROKEN = frozenset({Outcome.FAILED, Outcome.TRUNCATED, Outcome.EMPTY})
+BROKEN = frozenset({Outcome.FAILED, Outcome.TRUNCATED, Outcome.MORE_THAN_ASKED, Outcome.EMPTY})
 """Outcomes that count as failed requests."""
 
 
@@ -151,6 +156,7 @@ class Take:
         if _USAGE in self._tail:
             self._note_usage(self._parse(self._tail))
         outcome, detail = self._outcome(cut=cut)
+        usage = {} if outcome is Outcome.MORE_THAN_ASKED else self._usage
         first = self._arrivals[0] if self._arrivals else None
         return Request(
             sent=self.sent,
@@ -161,9 +167,9 @@ class Take:
             first=first,
             last=None if first is None else self._last,
             arrivals=self._arrivals,
-            tokens=_count(self._usage, "completion_tokens"),
-            first_tokens=self._first_tokens,
-            prompt_tokens=_count(self._usage, "prompt_tokens"),
+            tokens=_count(usage, "completion_tokens"),
+            first_tokens=None if outcome is Outcome.MORE_THAN_ASKED else self._first_tokens,
+            prompt_tokens=_count(usage, "prompt_tokens"),
         )
 
     def _outcome(self, *, cut: bool) -> tuple[Outcome, str]:
@@ -174,6 +180,9 @@ class Take:
             return (Outcome.CUT, "") if cut else (Outcome.TRUNCATED, ended)
         if not self._arrivals:
             return Outcome.EMPTY, "nothing was generated"
+        told = self._usage.get("completion_tokens")
+        if self._asked and type(told) is int and told > self._asked:
+            return Outcome.MORE_THAN_ASKED, "usage counts more tokens than were asked for"
         if _count(self._usage, "completion_tokens") is None:
             return Outcome.NO_USAGE, "no usage.completion_tokens in the stream"
         return Outcome.COMPLETE, ""
@@ -230,11 +239,13 @@ def _generates(choice: Mapping[str, Any]) -> bool:
 
 def _count(usage: Mapping[str, Any], name: str) -> int | None:
     value = usage.get(name)
-    return value if type(value) is int and value >= 0 else None
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else None
 
 
 def _message(error: object) -> str:
-    return str(error.get("message") or error) if isinstance(error, dict) else str(error)
+    told = str(error.get("message") or error) if isinstance(error, dict) else str(error)
+    shown = told[:_SHOWN_MESSAGE]
+    return shown if shown.isprintable() else ascii(shown)[1:-1]
 
 
 def _shown(line: bytes) -> str:

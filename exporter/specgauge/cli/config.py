@@ -9,6 +9,7 @@ import click
 from specgauge.cli.settings import guard_of, settings_of
 from specgauge.config import Config, advice, effective, load, schema
 from specgauge.errors import ConfigError
+from specgauge.serve.appoint import check_guard
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 
@@ -49,11 +50,22 @@ def _load(file: Path, *, whole: bool = False) -> Config:
     try:
         config = load(file, env=os.environ, overrides={})
         if whole:
-            settings_of(config)
-            guard_of(config)
+            _use(config)
     except ConfigError as error:
         for problem in error.problems:
             placed = problem.startswith((f"{file}:", "SPECGAUGE_"))
             click.echo(problem if placed else f"{file}: {problem}", err=True)
         raise click.exceptions.Exit(error.exit_code) from None
     return config
+
+
+def _use(config: Config) -> None:
+    """Make of the configuration what `serve` makes of it; raises ConfigError with every fault."""
+    problems: list[str] = []
+    for make in (settings_of, lambda config: check_guard(guard_of(config))):
+        try:
+            make(config)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(list(dict.fromkeys(problems)))

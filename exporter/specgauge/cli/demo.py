@@ -11,6 +11,7 @@ from typing import Protocol
 import click
 
 from specgauge.baseline.schema import usable
+from specgauge.cli.values import FiniteRange
 from specgauge.config.address import parse_listen
 from specgauge.errors import UsageError
 from specgauge.guard.settings import FlagSettings, GuardSettings
@@ -158,7 +159,7 @@ def _read_duration(_: click.Context, parameter: click.Parameter, text: str | Non
 @click.command(epilog="\b\nExample:\n  specgauge demo --speed 20")
 @click.option(
     "--speed",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0, min_open=True),
     default=10.0,
     show_default=True,
     help="How many recorded seconds pass in one second.",

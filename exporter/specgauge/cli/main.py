@@ -12,6 +12,7 @@ from specgauge.cli.guard.group import guard_group
 from specgauge.cli.inspect import inspect
 from specgauge.cli.render import render_files
 from specgauge.cli.serve import serve
+from specgauge.cli.values import plain
 from specgauge.cli.verdict import verdict
 from specgauge.errors import SpecgaugeError
 from specgauge.model.outcome import ExitCode
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = cli.main(args=argv, prog_name="specgauge", standalone_mode=False)
     except SpecgaugeError as error:
         for line in str(error).splitlines():
-            click.echo(f"specgauge: {line}", err=True)
+            click.echo(f"specgauge: {plain(line)}", err=True)
         return error.exit_code
     except click.ClickException as error:
         error.show()

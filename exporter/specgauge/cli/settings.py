@@ -195,6 +195,10 @@ def rules_of(config: Config) -> Options:
     options = Options(
         job=rules.job,
         engine_job=rules.engine_job,
+        sidecars=rules.sidecars,
+        engines=rules.engines,
+        alertmanagers=rules.alertmanagers,
+        image=rules.image,
         selector=rules.selector or "",
         models=rules.models,
         keep_labels=rules.keep_labels,

@@ -13,7 +13,9 @@ from specgauge.baseline.facts import facts_of
 from specgauge.baseline.files import load_file
 from specgauge.baseline.match import match
 from specgauge.baseline.schema import usable
-from specgauge.cli.verdict_text import describe
+from specgauge.cli.moments import Moment, read_moments
+from specgauge.cli.values import LONGEST_WINDOW, READ_BY_US, FiniteRange
+from specgauge.cli.verdict_text import ENGINE_RESTARTED, IDENTICAL_PAGES, describe
 from specgauge.derive.accumulate import advance, open_ledger
 from specgauge.derive.judge import Shape, Terms, judge
 from specgauge.derive.pieces import is_evidence, pieces, usual_spacing
@@ -21,30 +23,30 @@ from specgauge.derive.speedup import Piece
 from specgauge.derive.summary import summarise
 from specgauge.derive.verdict_document import document
 from specgauge.derive.window import windows
-from specgauge.engines.reader import Reader
-from specgauge.errors import SourceError, UsageError
 from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Derived, Hints
 from specgauge.model.ledger import Interval, Ledger
-from specgauge.model.outcome import ExitCode, ScrapeResult
+from specgauge.model.outcome import ExitCode
 from specgauge.model.quantity import Kind, Measure, Page, Quantity
 from specgauge.model.verdict import Judgement, Verdict
-from specgauge.serve.timeline import read_timeline
 
 
 @click.command(
     epilog="\b\nExample:\n  specgauge verdict --baseline baseline.json "
     "--window 60 before.prom after.prom"
 )
-@click.argument("pages", nargs=-1, type=click.Path(path_type=Path), metavar="[BEFORE AFTER]")
+@click.argument("pages", nargs=-1, type=READ_BY_US, metavar="[BEFORE AFTER]")
+@click.option("--baseline", "file", required=True, type=READ_BY_US, help="Baseline file.")
 @click.option(
-    "--baseline", "file", required=True, type=click.Path(path_type=Path), help="Baseline file."
+    "--window",
+    type=FiniteRange(0.0, LONGEST_WINDOW, min_open=True),
+    metavar="SECONDS",
+    help="Time between BEFORE and AFTER.",
 )
-@click.option("--window", type=float, metavar="SECONDS", help="Time between BEFORE and AFTER.")
-@click.option("--timeline", type=click.Path(path_type=Path), help="JSONL file of pages with times.")
+@click.option("--timeline", type=READ_BY_US, help="JSONL file of pages with times.")
 @click.option(
     "--margin",
-    type=click.FloatRange(0.0, 0.5),
+    type=FiniteRange(0.0, 0.5),
     default=0.05,
     show_default=True,
     help="A speedup this close to 1 is even.",
@@ -64,8 +66,7 @@ def verdict(
 
     Exit code 0: it pays or is even; 1: it costs; 4: no verdict is possible.
     """
-    moments = _moments(pages, window, timeline)
-    run = follow(moments)
+    run = follow(read_moments(pages, window, timeline))
     baseline = load_baseline(file)
     terms = Terms(margin=margin)
     judged = judge_run(run, baseline, Hints(method=method), terms, now=time.time())
@@ -78,34 +79,34 @@ def verdict(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """A page at a time in seconds; None where a scrape failed."""
-
-    time: float
-    page: Page | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Pages added up: the ledgers at both ends, the last page, the intervals between."""
+    """Pages added up: the ledgers at both ends, the last page, the intervals between.
+
+    `still` says that nothing differs from page to page.
+    """
 
     first: Ledger
     last: Ledger
     page: Page
     intervals: tuple[Interval, ...]
+    still: bool
 
 
 def follow(moments: Iterable[Moment]) -> Run:
-    """Add the pages of a run up; raises UsageError where there are not two of them."""
-    seen = [(moment.page, moment.time) for moment in moments if moment.page is not None]
-    if len(seen) < 2:  # noqa: PLR2004 - an interval has two ends
-        raise UsageError("a verdict needs at least two pages")
-    first = ledger = open_ledger(*seen[0])
+    """Add the pages of a run up, of which there are at least two."""
+    start, *rest = moments
+    first = ledger = open_ledger(start.page, start.time)
     intervals = []
-    for page, at in seen[1:]:
-        ledger, interval = advance(ledger, page, at)
+    for moment in rest:
+        ledger, interval = advance(ledger, moment.page, moment.time)
         intervals.append(interval)
-    return Run(first=first, last=ledger, page=seen[-1][0], intervals=tuple(intervals))
+    return Run(
+        first=first,
+        last=ledger,
+        page=rest[-1].page,
+        intervals=tuple(intervals),
+        still=all(moment.page.values == start.page.values for moment in rest),
+    )
 
 
 def judge_run(
@@ -134,7 +135,7 @@ def judge_run(
                 baseline,
                 shape=_shape(derived, window.sums),
                 mismatches=fit.mismatches,
-                warnings=(*fit.warnings, *derived.warnings),
+                warnings=(*fit.warnings, *derived.warnings, *_doubts(run, model)),
                 spread=fit.spread,
                 terms=terms,
             )
@@ -155,36 +156,12 @@ def exit_code(judged: list[Judgement]) -> ExitCode:
     return ExitCode.NO_VERDICT if Verdict.UNKNOWN in verdicts or not verdicts else ExitCode.OK
 
 
-def _moments(pages: tuple[Path, ...], window: float | None, timeline: Path | None) -> list[Moment]:
-    """Read the pages that the command line names."""
-    reader = Reader()
-    if timeline is not None and not pages and window is None:
-        return [
-            Moment(
-                time=entry.time,
-                page=None
-                if entry.data is None
-                else _read(reader, entry.data, f"{timeline}:{entry.line}"),
-            )
-            for entry in read_timeline(timeline)
-        ]
-    if timeline is None and len(pages) == 2 and window is not None and 0 < window < 1e9:  # noqa: PLR2004
-        found = []
-        for at, path in zip((0.0, window), pages, strict=True):
-            try:
-                data = path.read_bytes()
-            except OSError as error:
-                raise SourceError(ScrapeResult.UNREACHABLE, f"{path}: {error.strerror}") from error
-            found.append(Moment(time=at, page=_read(reader, data, str(path))))
-        return found
-    raise UsageError("give --window SECONDS with BEFORE and AFTER, or --timeline FILE alone")
-
-
-def _read(reader: Reader, data: bytes, place: str) -> Page:
-    try:
-        return reader.read(data)
-    except SourceError as problem:
-        raise SourceError(problem.result, f"{place}: {problem.detail}") from problem
+def _doubts(run: Run, model: str) -> tuple[str, ...]:
+    """Say what about the pages themselves may be why they tell little."""
+    if run.still:
+        return (IDENTICAL_PAGES,)
+    began_anew = any(name == model for one in run.intervals for name, _ in one.reset)
+    return (ENGINE_RESTARTED,) if began_anew else ()
 
 
 def _shape(derived: Derived, sums: Mapping[Measure, float]) -> Shape:

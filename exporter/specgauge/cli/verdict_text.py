@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from specgauge.cli.values import plain
 from specgauge.model.derived import Reason
 from specgauge.model.verdict import Judgement, Verdict, VerdictReason
 
@@ -29,11 +30,25 @@ _ADVICE: Mapping[VerdictReason, str] = {
     "take pages more often.",
 }
 
+ENGINE_RESTARTED = "engine_restarted"
+IDENTICAL_PAGES = "identical_pages"
+_WARNED: Mapping[str, str] = {
+    ENGINE_RESTARTED: "The counters began anew between the pages: the engine restarted, or the "
+    "pages are in the wrong order.",
+    IDENTICAL_PAGES: "The pages are the same: nothing moved between them, or one was taken twice.",
+    "baseline_implausible": "The baseline has tokens of more than 2 seconds; are these "
+    "milliseconds?",
+}
+_PAGES_AT_FAULT = frozenset({ENGINE_RESTARTED, IDENTICAL_PAGES})
+
 
 def describe(one: Judgement) -> str:
     """Say a verdict in a paragraph, with the numbers that it rests on."""
-    parts = [f"{one.model_name}: {_ANSWERS[one.verdict]} ({one.reason}).", *_numbers(one)]
-    parts.append(_ADVICE[one.reason])
+    parts = [f"{plain(one.model_name)}: {_ANSWERS[one.verdict]} ({one.reason}).", *_numbers(one)]
+    few = one.reason is VerdictReason.TOO_FEW_TOKENS
+    if not (few and _PAGES_AT_FAULT.intersection(one.warnings)):
+        parts.append(_ADVICE[one.reason])
+    parts += [text for name, text in _WARNED.items() if name in one.warnings]
     if one.mismatches:
         parts.append(f"The baseline differs in {', '.join(one.mismatches)}.")
     if one.warnings:

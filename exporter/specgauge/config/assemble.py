@@ -81,5 +81,7 @@ def _anchored(node: Any, folder: Path, path: KeyPath = ()) -> Any:
             for name, value in node.items()
         }
     if path and isinstance(node, str) and node and names_file(path, node):
-        return str(folder / node)
+        found = str(folder / node)
+        # A bare name would read as HOST:PORT without its port.
+        return f"./{found}" if path[-1] == "socket" and "/" not in found else found
     return node

@@ -1,10 +1,12 @@
 """How the keys of the guard and its flag must fit together, beside what `rules` says.
 
-Nothing here opens a file, and no rule repeats what the type of a single key already says.
+Nothing here opens a file; paths are only followed to see whether two lead to one. No rule repeats
+what the type of a single key already says.
 """
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from specgauge.config.keys import KeyPath
@@ -31,6 +33,8 @@ _NEEDED: dict[str, dict[str, str]] = {
 _ROUTE = {"speculative_service": "vllm-spec", "standard_service": "vllm-plain"}
 _CONFIGMAP_KEY = re.compile(r"[A-Za-z0-9_.\-]+")
 _DIFFERENT = {"file": ("true", "false"), "etcd": ("true", "false"), "exec": (None, None)}
+_WRITTEN = ("state_file", "audit_file", "lock_file")
+_WRITTEN_BY = {"embedded": "file", "file": "path", "nginx": "file", "production-stack": "file"}
 _DIFFERENT |= {"nginx": (None, None), "production-stack": (None, None)}
 
 
@@ -46,8 +50,48 @@ def broken_guard_rules(document: dict[str, Any]) -> Iterator[Issue]:
         yield from _times(document, guard)
         for name in ("prometheus", "grafana"):
             yield from one_of(mapping(guard.get(name)), ("guard", name), ("token", "token_file"))
+        yield from _files(document, guard)
     if isinstance(flag := document.get("flag"), dict):
         yield from _backend(flag, chosen_backend(document))
+
+
+def _files(document: dict[str, Any], guard: dict[str, Any]) -> Iterator[Issue]:
+    """Find files that would be written and that are named a second time, for something else."""
+    backend = chosen_backend(document)
+    section = mapping(mapping(document.get("flag")).get(backend))
+    own = _WRITTEN_BY.get(backend, "")
+    written: list[tuple[tuple[str, ...], object]] = [
+        (("guard", name), guard.get(name)) for name in _WRITTEN
+    ]
+    written.append((("flag", backend, own), section.get(own)))
+    read: list[tuple[tuple[str, ...], object]] = [
+        (("guard", "freeze_file"), guard.get("freeze_file")),
+        (("guard", "prometheus", "token_file"), mapping(guard.get("prometheus")).get("token_file")),
+        (("guard", "grafana", "token_file"), mapping(guard.get("grafana")).get("token_file")),
+        (("baseline", "file"), mapping(document.get("baseline")).get("file")),
+        (("token_file",), document.get("token_file")),
+        (("flag", backend, "token_file"), section.get("token_file")),
+    ]
+    if backend == "production-stack":
+        read += [(("flag", backend, name), section.get(name)) for name in ("on", "off")]
+    taken: dict[Path, str] = {}
+    for path, file in (*written, *read):
+        if not isinstance(file, str) or not file:
+            continue
+        place = _place(file)
+        if place in taken:
+            message = f"is the same file as {taken[place]}; each needs one of its own"
+            yield Issue(path=path, message=message)
+        elif (path, file) in written:
+            taken[place] = ".".join(path)
+
+
+def _place(file: str) -> Path:
+    """Follow a path to where it leads, as far as that can be seen."""
+    try:
+        return Path(file).resolve()
+    except (OSError, RuntimeError, ValueError):  # a loop of links, or no path at all
+        return Path(file)
 
 
 def _pool(document: dict[str, Any], guard: dict[str, Any]) -> Iterator[Issue]:

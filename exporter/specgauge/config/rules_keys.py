@@ -143,6 +143,19 @@ class RulesKeys(BaseModel):
 
     job: Line = Field(default="specgauge", description="Job of the sidecars in Prometheus.")
     engine_job: Line = Field(default="vllm", description="Job of the engines themselves.")
+    sidecars: Names = Field(
+        default=("localhost:9843",),
+        description="Where Prometheus finds the sidecars, as host:port.",
+    )
+    engines: Names = Field(
+        default=("localhost:8000",), description="Where it finds the engines, as host:port."
+    )
+    alertmanagers: Names = Field(
+        default=("localhost:9093",), description="Where it sends alerts, as host:port."
+    )
+    image: Line = Field(
+        default="specgauge:0.1.0", description="Container image in Kubernetes and Compose files."
+    )
     selector: Selector = Field(
         default=None, description='Label matchers for every series, as cluster="a".'
     )

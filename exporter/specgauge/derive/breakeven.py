@@ -20,7 +20,10 @@ def step_cost_ratio(tokens_per_step: float | Absent, speedup: float) -> float | 
 def breakeven_acceptance_length(
     rho: float | Absent, coverage: float | Absent, k: int | None
 ) -> float | Absent:
-    """Give the acceptance length at which a step pays for itself; none above K + 1."""
+    """Give the acceptance length at which a step pays for itself; none below 1 or above K + 1.
+
+    Below 1 a step with a draft would cost less than one without: no acceptance is that low.
+    """
     if isinstance(rho, Absent):
         return rho
     if isinstance(coverage, Absent):
@@ -28,6 +31,8 @@ def breakeven_acceptance_length(
     if coverage <= 0.0:
         return Absent(reason=Reason.NO_DRAFTS)
     found = 1.0 + (rho - 1.0) / coverage
+    if found < 1.0:
+        return Absent(reason=Reason.BELOW_ONE)
     if k is not None and found > k + 1:
         return Absent(reason=Reason.CANNOT_PAY)
     return found

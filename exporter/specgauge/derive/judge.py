@@ -222,7 +222,7 @@ def _judgement(
         "breakeven_acceptance_length": breakeven_acceptance_length(
             rho, _known(derived, "draft_coverage_ratio"), k if isinstance(k, int) else None
         ),
-        "decode_concurrency": found.decode_concurrency,
+        "decode_concurrency": _known(derived, "decode_concurrency"),
     }
     for name, figure in figures.items():
         if isinstance(figure, Absent):

@@ -84,7 +84,6 @@ class Speedup:
     extrapolated: bool
     upper: Estimate
     tokens: float
-    decode_concurrency: float
     baseline_tpot: float
     baseline_ttft: float | None
 
@@ -154,7 +153,6 @@ def speedup(
             [priced.piece.tokens * upper_bound_at(curve, peak) for priced, peak in priced_at]
         ),
         tokens=tokens,
-        decode_concurrency=total / math.fsum(priced.piece.seconds for priced in costs),
         baseline_tpot=math.fsum(priced.concurrency for priced in costs) / tokens,
         baseline_ttft=_weighted(costs, lambda load: ttft_at(curve, load)),
     )

@@ -58,7 +58,7 @@ def acceptance_losses(found: Acceptance, policy: Policy) -> Iterator[Finding]:
             signal=Signal.COLLAPSE,
             outcome=Outcome.DEGRADED,
             reason=GuardReason.ACCEPTANCE_COLLAPSED,
-            severe=found.collapse.high < policy.severe,
+            severe=found.collapse.steady and found.collapse.high < policy.severe,
         )
 
 

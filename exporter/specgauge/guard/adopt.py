@@ -58,9 +58,9 @@ def _resume(saved: GuardState, time: float, policy: Policy) -> GuardState:
     )
     if kept.phase is Phase.PROBING:
         return replace(kept, since=time, streak_end=time)
-    if kept.phase is not Phase.FALLBACK:
+    if kept.phase is not Phase.FALLBACK and kept.next_probe is None:
         return kept
-    due = time + wait(kept.failures, policy)
+    due = time + wait(kept.failures, policy)  # whatever the file says, it is not later
     if kept.next_probe is not None:
         due = min(due, kept.next_probe)
     return replace(kept, next_probe=due if policy.probes else None)

@@ -25,7 +25,7 @@ from specgauge.guard.playbook import judge_playbook
 from specgauge.guard.policy import Policy
 from specgauge.guard.speed import judge_speed
 from specgauge.guard.step import TOUCHING
-from specgauge.model.guard import Assessment, GuardReason, Look, Outcome, Signal, Switch
+from specgauge.model.guard import Assessment, Blind, GuardReason, Look, Outcome, Signal, Switch
 
 OWN_FAULT = "error:"
 """How the text begins where our own evaluation failed, not the engine's page."""
@@ -70,12 +70,13 @@ def assess(
     policy: Policy,
     *,
     time: float,
-    error: str = "",
+    error: str | Blind = "",
     flag_on: bool = True,
 ) -> tuple[Memory, Assessment]:
     """Say what a look says of speculation; `error` is why there is no look.
 
-    No look is `no_data`, and the outcome `error` only where the text begins with `error:`.
+    No look is `no_data`, and the outcome `error` only where the text begins with `error:` or the
+    reason comes with that outcome.
     """
     went_back = time < memory.time
     memory = _anchor(memory, time)
@@ -105,7 +106,15 @@ def _anchor(memory: Memory, time: float) -> Memory:
     return replace(memory, time=time, grace_from=memory.grace_from - back)
 
 
-def _blind(time: float, error: str) -> Assessment:
+def _blind(time: float, error: str | Blind) -> Assessment:
+    if isinstance(error, Blind):
+        return Assessment(
+            start=time,
+            end=time,
+            outcome=error.outcome,
+            reason=error.reason,
+            detail=error.detail,
+        )
     ours = error.startswith(OWN_FAULT)
     reason = GuardReason.NO_PAGE if error else GuardReason.NEEDS_WINDOW
     if ours:

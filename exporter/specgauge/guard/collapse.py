@@ -1,8 +1,9 @@
 """Whether acceptance fell off all at once, against its own recent past; knows no clock.
 
-Every stretch of traffic that ends now, from the shortest with enough drafts and requests up to
-`RECENT` seconds, is compared with all before it: a generalised likelihood ratio test for a change
-of mean over a window (Lai, IEEE Trans. Inf. Theory 44, 1998; Basseville and Nikiforov 1993, 2.4).
+Every stretch of traffic that ends now, from `LASTING` up to `RECENT` seconds, is compared with all
+before it: a generalised likelihood ratio test for a change of mean over a window (Lai, IEEE Trans.
+Inf. Theory 44, 1998; Basseville and Nikiforov 1993, 2.4). A mean alone would take a deep dip of two
+seconds for ten low ones, so no piece of the stretch may have recovered, nor its beginning be high.
 What is compared is the acceptance length, so that the size of a fall is in tokens a step: at the
 same cost of a step a fall to `FALL` makes each token 1/FALL times as dear.
 
@@ -32,7 +33,10 @@ SURE = 6.0
 SEVERE_Z = 3.0
 
 LASTING = 10.0
-"""Seconds of traffic that a fall must last: one batch of requests alike is over sooner."""
+"""Seconds of traffic that must lie low: one batch of requests alike is over sooner."""
+
+PIECE = 3.0
+"""Seconds of traffic by which it is seen that a stretch lies low throughout."""
 
 RECENT = 60.0
 PAST = 600.0
@@ -59,7 +63,8 @@ _PRIOR_BLOCKS = 10.0
 class Collapse:
     """A fall: acceptance length now over before, its upper bound, both lengths, and since when.
 
-    `steps` is how many of the recent steps lie after the fall.
+    `steps` is how many of the recent steps lie after the fall. `steady` says that every piece of
+    the traffic since then lies as low as a collapse, not only all of it together.
     """
 
     ratio: float
@@ -68,6 +73,7 @@ class Collapse:
     after: float
     seconds: float
     steps: int
+    steady: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,25 +172,43 @@ def _test(watched: Watched, policy: Policy) -> tuple[bool, Collapse | None]:
     learned = watched.spread + _PRIOR_BLOCKS * _PRIOR_SHARE * most
     spread = learned / (watched.blocks + _PRIOR_BLOCKS)
     known, surest, found = False, -SURE, None
-    now = NOTHING
+    now, piece, highest = NOTHING, NOTHING, 0.0
+    newest = 0.0 if watched.collapse else _length(watched.recent[0])  # one step does not end it
     for steps, step in enumerate(watched.recent, 1):
-        now = plus(now, step)
+        now, piece = plus(now, step), plus(piece, step)
+        ends = max(_length(piece), _length(step), newest)
+        if piece.seconds >= PIECE and _enough(piece, policy):
+            highest, piece = max(highest, _length(piece)), NOTHING
         if not _enough(now, policy):
             continue
         before = plus(total, now, -1.0)
         if before.seconds < MIN_PAST or not _enough(before, policy):
             break
-        fall = (1.0 + now.accepted_per_draft) / (1.0 + before.accepted_per_draft)
-        if not known and fall > STILL:
+        if not known and _length(now) > STILL * _length(before):
             return True, None
         known = True
-        if fall > FALL or now.seconds < LASTING or _share(now) > STILL * _share(before):
+        if not _is_low(now, before, ends, highest):
             continue
         deviation = _deviation(now, before, spread, most)
         z = (now.accepted_per_draft - before.accepted_per_draft) / deviation
         if z <= surest:
-            surest, found = z, _describe(now, before, deviation, steps)
+            steady = highest <= FALL * _length(before)
+            surest, found = z, _describe(now, before, deviation, steps, steady=steady)
     return known, found
+
+
+def _is_low(now: Stretch, before: Stretch, ends: float, highest: float) -> bool:
+    """Tell whether a stretch has lasted, begins and ends low, is low and never recovered.
+
+    `ends` is the acceptance length at its ends, `highest` that of its best piece.
+    """
+    was = _length(before)
+    long = now.seconds >= LASTING and _share(now) <= STILL * _share(before)
+    return long and max(_length(now), ends) <= FALL * was and highest <= STILL * was
+
+
+def _length(stretch: Stretch) -> float:
+    return 1.0 + stretch.accepted_per_draft
 
 
 def _enough(stretch: Stretch, policy: Policy) -> bool:
@@ -203,8 +227,10 @@ def _deviation(now: Stretch, before: Stretch, spread: float, most: float) -> flo
     return math.sqrt(between + most * (1.0 / now.drafts + 1.0 / before.drafts))
 
 
-def _describe(now: Stretch, before: Stretch, deviation: float, steps: int) -> Collapse:
-    was, is_now = 1.0 + before.accepted_per_draft, 1.0 + now.accepted_per_draft
+def _describe(
+    now: Stretch, before: Stretch, deviation: float, steps: int, *, steady: bool
+) -> Collapse:
+    was, is_now = _length(before), _length(now)
     return Collapse(
         ratio=is_now / was,
         high=(is_now + SEVERE_Z * deviation) / was,
@@ -212,4 +238,5 @@ def _describe(now: Stretch, before: Stretch, deviation: float, steps: int) -> Co
         after=is_now,
         seconds=now.seconds,
         steps=steps,
+        steady=steady,
     )

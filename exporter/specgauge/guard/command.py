@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from specgauge.guard.adopt import begin
+from specgauge.guard.policy import Policy
 from specgauge.guard.step import Step
 from specgauge.model.guard import GuardReason, GuardState, Override, Phase, Surroundings
 
@@ -27,6 +29,18 @@ def obey(state: GuardState, around: Surroundings) -> Step | None:
         freed = replace(_released(state, around.time), fallbacks=())
         return Step(state=freed, reason=GuardReason.OVERRIDE_LIFTED)
     return None
+
+
+def hand_back(state: GuardState, around: Surroundings, policy: Policy) -> Step | None:
+    """Go on with the flag as others have made it, once an operator leaves it to us (`auto`)."""
+    override = around.override
+    if override is None or override.mode != AUTO:
+        return None
+    if not around.changed_elsewhere or around.confirmed in {None, state.flag}:
+        return None
+    adopted = begin(around.confirmed, None, around.time, policy)
+    kept = () if state.phase is Phase.LATCHED else state.fallbacks
+    return Step(state=replace(adopted, fallbacks=kept), reason=GuardReason.CHANGED_ELSEWHERE)
 
 
 def _is_in_force(override: Override, time: float) -> bool:

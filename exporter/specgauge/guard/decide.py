@@ -7,7 +7,7 @@ doubt change nothing. The same inputs give the same decisions: no clock, no chan
 from dataclasses import replace
 
 from specgauge.guard.adopt import begin, saved_due
-from specgauge.guard.command import obey
+from specgauge.guard.command import hand_back, obey
 from specgauge.guard.cooldown import carry
 from specgauge.guard.fall import look_after, watch
 from specgauge.guard.policy import Policy
@@ -64,7 +64,8 @@ def _step(state: GuardState, assessment: Assessment, around: Surroundings, polic
     if state.phase is Phase.STARTING and around.confirmed is not None:
         adopted = begin(around.confirmed, state.saved, around.time, policy)
         return Step(state=adopted, reason=GuardReason.READ_BACK_ADOPTED)
-    step = obey(state, around) or _follow(state, assessment, around, policy)
+    step = hand_back(state, around, policy) or obey(state, around)
+    step = step or _follow(state, assessment, around, policy)
     if around.frozen and step.state.flag is not state.flag:
         return Step(state=state, reason=GuardReason.FROZEN, wanted=step.state.phase)
     return step

@@ -4,8 +4,11 @@ import math
 from collections.abc import Mapping
 
 from specgauge.guard.speed import UNCOVERED
-from specgauge.model.guard import Look
+from specgauge.model.guard import GuardReason, Look
 from specgauge.model.verdict import Verdict, VerdictReason
+
+ROUNDING = 1e-6
+"""What a number may lie beyond its interval by, as both were rounded."""
 
 _COUNTS = (
     "tokens",
@@ -31,11 +34,14 @@ def read_evidence(
 
     `spacing` is the time since the evidence before, in seconds: where windows overlap, so much of
     the counts is new. What is no finite number is unknown. Raises ValueError for a verdict or a
-    reason that is none; without a verdict the interval is held against the margin.
+    reason that is none; without a verdict the interval is held against the margin. What cannot be
+    is no judgement, whatever verdict came with it.
     """
     numbers = _numbers(found)
     _complete(numbers)
     verdict, reason = _verdict(found, numbers, margin)
+    if _is_impossible(numbers, verdict):
+        verdict, reason = Verdict.UNKNOWN, GuardReason.EVIDENCE_IMPOSSIBLE
     new = min(max(spacing, 0.0), window)
     share = new / window if window > 0.0 else 1.0
     standard = found.get("standard")
@@ -80,9 +86,24 @@ def judge_numbers(numbers: Mapping[str, float], margin: float) -> tuple[Verdict,
     return Verdict.UNKNOWN, VerdictReason.INTERVAL_TOO_WIDE
 
 
+def _is_impossible(numbers: Mapping[str, float], verdict: Verdict) -> bool:
+    """Tell whether a speedup contradicts itself or the verdict, or is missing for a loss."""
+    ratio = numbers.get("speedup_ratio")
+    low, high = numbers.get("speedup_ratio_low", ratio), numbers.get("speedup_ratio_high", ratio)
+    if any(numbers.get(name, 1.0) <= 0.0 for name in ("speedup_ratio", "e2e_speedup_ratio")):
+        return True
+    if low is not None and high is not None and (low > high + ROUNDING or high <= 0.0):
+        return True
+    if ratio is None or low is None or high is None:
+        return verdict is Verdict.COSTS
+    other_side = {Verdict.COSTS: ratio >= 1.0, Verdict.PAYS: ratio <= 1.0}
+    outside = not low - ROUNDING <= ratio <= high + ROUNDING
+    return outside or other_side.get(verdict, False)
+
+
 def _verdict(
     found: Mapping[str, object], numbers: Mapping[str, float], margin: float
-) -> tuple[Verdict, VerdictReason]:
+) -> tuple[Verdict, VerdictReason | GuardReason]:
     said = found.get("verdict")
     if said is None:
         return judge_numbers(numbers, margin)

@@ -10,7 +10,7 @@ _OUTCOMES: Mapping[Outcome, str] = {
     Outcome.DEGRADED: "degraded",
     Outcome.INCONCLUSIVE: "not clear either way",
     Outcome.NO_DATA: "too little to judge",
-    Outcome.ERROR: "nothing, for there was no page",
+    Outcome.ERROR: "nothing that could be used",
 }
 _NUMBERS: Mapping[str, tuple[str, str]] = {
     "decode_concurrency": ("{:.1f}", "requests in decode"),

@@ -8,7 +8,7 @@ refused as a whole: the flag's read-back tells more than half a memory.
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -51,8 +51,13 @@ def remember(
     config: str,
     override: Override | None = None,
 ) -> str:
-    """Write a state down; one that still waits for its flag passes on what it found."""
+    """Write a state down; one that still waits for its flag passes on what it found.
+
+    An override that nobody upholds any more is over.
+    """
     state = state if state.saved is None else state.saved
+    if state.phase is Phase.OVERRIDE and override is None:
+        state = replace(state, phase=Phase.ACTIVE if state.flag else Phase.FALLBACK)
     document = {
         "schema": SCHEMA,
         "saved_unix": unix,
@@ -92,7 +97,7 @@ def recall(text: str, *, time: float, unix: float) -> Recalled:
     fault = _fault(document, _DOCUMENT) or _fault(document["state"], _STATE)
     if document.get("override") is not None:
         fault = fault or _fault(document["override"], _OVERRIDE)
-    fault = fault or _contradiction(document["state"])
+    fault = fault or _contradiction(document["state"], document["override"])
     if fault:
         return Recalled(state=None, reason=f"the saved state is damaged: {fault}")
     passed = unix - document["saved_unix"]
@@ -192,9 +197,11 @@ def _fault(found: Mapping[str, Any], checks: Checks) -> str:
     return f"{more[0][:40]!r} is not a field of it" if more else ""
 
 
-def _contradiction(found: Mapping[str, Any]) -> str:
+def _contradiction(found: Mapping[str, Any], override: object) -> str:
     """Say where two fields cannot both be true."""
     phase, flag = Phase(found["phase"]), found["flag"]
+    if phase is Phase.OVERRIDE and override is None:
+        return "its phase is override, and no override is in it"
     return "" if flag in _FLAGS[phase] else "phase and flag contradict each other"
 
 

@@ -45,9 +45,7 @@ def judge_speed(look: Look, policy: Policy, pace: Pace) -> Finding:
     if few_reason is not None:
         return _say(Outcome.NO_DATA, few_reason)
     if look.verdict is not Verdict.COSTS:
-        low = look.numbers.get("speedup_ratio_low", 1.0)
-        unsure = look.verdict is Verdict.EVEN and low < 1.0 - policy.margin
-        return _say(Outcome.INCONCLUSIVE if unsure else Outcome.HEALTHY, look.verdict_reason)
+        return _say(Outcome.HEALTHY, look.verdict_reason)
     most = upper_end(pace, look)
     return Finding(
         signal=Signal.SPEEDUP,

@@ -40,6 +40,8 @@ REASONS: Mapping[str, str] = {
     _G.NO_MODEL: "the page names no model",
     _G.NOT_SPECULATING: "the server does not speculate, as far as its page tells",
     _G.FLAG_OFF: "the flag is off, so the pages say nothing of speculation",
+    _G.EVIDENCE_IMPOSSIBLE: "the speedup that was given cannot be: it contradicts itself or the "
+    "verdict, or there is a loss without a number",
     _G.TOO_FEW_REQUESTS: "too few requests finished to judge",
     _G.TOO_FEW_DRAFTS: "too few drafts were made to judge",
     _G.MODELS_DISAGREE: "it costs for one model and pays for another on the same server",
@@ -67,13 +69,42 @@ REASONS: Mapping[str, str] = {
     _G.OVERRIDE_EXPIRED: "the operator's override has expired",
     _G.OVERRIDE_LIFTED: "the operator has handed the flag back",
     _G.EVALUATION_FAILED: "the guard failed to work the evidence out, a fault of its own",
-    _G.CHANGED_ELSEWHERE: "somebody else changed the flag",
+    _G.CHANGED_ELSEWHERE: "somebody else changed the flag, and it is taken over as it reads",
 }
+
+
+POOL_REASONS: Mapping[str, str] = {
+    "query_failed": "Prometheus says that the query failed",
+    "partial_answer": "Prometheus gave only a part of the answer",
+    "wrong_shape": "the answer is none of Prometheus'",
+    "several_series": "Prometheus holds more series than there can be",
+    "not_finite": "Prometheus holds no number where a count is needed",
+    "no_series": "Prometheus knows no member of the pool",
+    "too_few_samples": "no member of the pool was scraped twice within the window",
+    "members_missing": "too many members of the pool are missing",
+    "400": "Prometheus refuses the query",
+    "401": "Prometheus wants another token",
+    "403": "Prometheus does not let this token ask",
+    "404": "there is no Prometheus at that address",
+    "409": "Prometheus refuses the query for now",
+    "429": "Prometheus is asked too often",
+    "4xx": "Prometheus refuses the query",
+    "5xx": "Prometheus, or what stands before it, failed",
+    "timeout": "Prometheus gave no whole answer in time",
+    "unreachable": "Prometheus cannot be reached",
+    "tls": "the certificate of Prometheus is not accepted",
+    "redirect": "Prometheus answers with a redirect, which is not followed",
+    "unverified": "the answer of Prometheus cannot be relied on",
+    "unreadable": "the answer of Prometheus is not understood",
+    "refused": "the query cannot be sent",
+    "io": "a file that is needed to ask Prometheus cannot be read",
+}
+"""Why a pool cannot be looked at, which is nobody's fault but the way there."""
 
 
 def reason_in_words(reason: str) -> str:
     """Say a reason, or its own name where it comes from elsewhere."""
-    return REASONS.get(reason, reason.replace("_", " "))
+    return REASONS.get(reason) or POOL_REASONS.get(reason) or reason.replace("_", " ")
 
 
 def span_in_words(seconds: float) -> str:

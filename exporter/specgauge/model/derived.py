@@ -30,6 +30,7 @@ class Reason(StrEnum):
     NOT_SPECULATIVE = "not_speculative"
     CONFLICTING_DIALECTS = "conflicting_dialects"
     CANNOT_PAY = "cannot_pay"
+    BELOW_ONE = "breakeven_below_one"
     SINGLE_WINDOW = "single_window"
     BASELINE_LACKS_TTFT = "baseline_lacks_ttft"
 

@@ -63,6 +63,7 @@ class GuardReason(StrEnum):
     NO_MODEL = "no_model"
     NOT_SPECULATING = "not_speculating"
     FLAG_OFF = "flag_off"
+    EVIDENCE_IMPOSSIBLE = "evidence_impossible"
     TOO_FEW_TOKENS = "too_few_tokens"
     TOO_FEW_REQUESTS = "too_few_requests"
     TOO_FEW_DRAFTS = "too_few_drafts"
@@ -118,6 +119,15 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Blind:
+    """Why there is no look at a pool: a reason of its own, and a person's line."""
+
+    reason: str
+    detail: str = ""
+    outcome: Outcome = Outcome.NO_DATA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
     """What one look says, why, and on which numbers; `start` to `end` is its window in seconds.
 
@@ -157,7 +167,8 @@ class Surroundings:
     `standard_up` and `standard_has_room` tell of the pool that would take the traffic, both None
     where none is watched. `standard` are numbers of that pool now (decode_concurrency,
     tpot_seconds). `confirmed` is the flag as last read back. `others_falling_back` says that as
-    many members of the pool as may already fall back.
+    many members of the pool as may already fall back, `changed_elsewhere` that somebody else made
+    the flag what was read.
     """
 
     time: float
@@ -168,6 +179,7 @@ class Surroundings:
     standard: Mapping[str, float] = field(default_factory=dict)
     confirmed: bool | None = None
     others_falling_back: bool = False
+    changed_elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

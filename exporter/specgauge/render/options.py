@@ -72,6 +72,7 @@ class Options:
     `none` leaves it out. `levels` says what the label `severity` holds for a level.
     `selector` holds label matchers without braces for every series of the sidecar.
     `models` limits everything to these; empty means all. `teams` gives models to other teams.
+    `sidecars`, `engines` and `alertmanagers` are where Prometheus finds them, as host:port.
     """
 
     job: str = "specgauge"
@@ -96,5 +97,9 @@ class Options:
     grafana_url: str = "http://localhost:3000"
     datasource: str = "prometheus"
     receiver_url: str = "http://localhost:5001/alerts"
+    sidecars: tuple[str, ...] = ("localhost:9843",)
+    engines: tuple[str, ...] = ("localhost:8000",)
+    alertmanagers: tuple[str, ...] = ("localhost:9093",)
+    image: str = "specgauge:0.1.0"
     thresholds: Thresholds = field(default_factory=Thresholds)
     objective: Objective = field(default_factory=Objective)

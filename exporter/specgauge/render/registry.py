@@ -2,17 +2,34 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from specgauge.render.alertmanager import alertmanager
+from specgauge.render.compose import compose
+from specgauge.render.dashboards import dashboards
 from specgauge.render.files import RenderedFile
+from specgauge.render.grafana_alerts import grafana_alerts
+from specgauge.render.kubernetes import kubernetes
 from specgauge.render.native import native_rules
 from specgauge.render.options import Options
+from specgauge.render.prometheus import prometheus
 from specgauge.render.rules import rules
 from specgauge.render.verify import PromqlParser, verify
 
 Kind = Callable[[Options], Iterable[RenderedFile]]
 
+
+def _kubernetes(options: Options) -> Iterable[RenderedFile]:
+    return kubernetes(options, dashboards(options))
+
+
 KINDS: Mapping[str, Kind] = {
     "rules": rules,
     "native-rules": native_rules,
+    "alertmanager": alertmanager,
+    "prometheus": prometheus,
+    "dashboards": dashboards,
+    "grafana-alerts": grafana_alerts,
+    "kubernetes": _kubernetes,
+    "compose": compose,
 }
 
 

@@ -11,10 +11,10 @@ from specgauge.derive.judge import Terms
 from specgauge.errors import ConfigError
 from specgauge.guard.settings import GuardSettings
 from specgauge.model.baseline import Baseline
-from specgauge.model.guard import Look
+from specgauge.model.guard import Blind, Look
 from specgauge.model.settings import Settings, TargetSettings
 from specgauge.model.view import TargetView, View
-from specgauge.serve.appoint import guarded_name, make_guardian
+from specgauge.serve.appoint import check_guard, guarded_name, make_guardian
 from specgauge.serve.collector import ViewCollector
 from specgauge.serve.comparison import ComparisonTerms
 from specgauge.serve.exposition import Oven
@@ -118,7 +118,7 @@ class Sidecar:
     def reload(self) -> list[str]:
         """Read the configuration again; gives its problems, and then the old one stays."""
         try:
-            settings = self._read_settings()
+            settings, guard = self._read()
         except ConfigError as error:
             self._reload_ok = False
             for problem in error.problems:
@@ -128,7 +128,6 @@ class Sidecar:
         self._reload_ok = True
         if (settings.host, settings.port) != (self._settings.host, self._settings.port):
             self._log.warning("listen_unchanged", fix="restart to listen on another address")
-        guard = self._read_guard()
         changed = settings != self._settings or guard != self._guard
         taken = self._change_guard(guard)
         if self._guardian is not None:
@@ -137,6 +136,22 @@ class Sidecar:
         if changed:
             self._log.info("config_reloaded", targets=len(settings.targets))
         return []
+
+    def _read(self) -> tuple[Settings, GuardSettings | None]:
+        """Read everything and try the flag out; raises ConfigError with all that is wrong."""
+        settings, problems = self._settings, list[str]()
+        try:
+            settings = self._read_settings()
+        except ConfigError as error:
+            problems += error.problems
+        try:
+            guard = self._read_guard()
+            check_guard(guard)
+        except ConfigError as error:
+            problems += error.problems
+        if problems:
+            raise ConfigError(list(dict.fromkeys(problems)))
+        return settings, guard
 
     def _change_guard(self, guard: GuardSettings | None) -> bool:
         """Take over a changed policy; another flag, other files or no guard need a restart.
@@ -222,7 +237,7 @@ class Sidecar:
             guardian.consider(loop[0].tracker.view, self._standards())
         self._refresh()
 
-    def _seen_in_fleet(self, looks: Mapping[str, Look], error: str) -> None:
+    def _seen_in_fleet(self, looks: Mapping[str, Look], error: str | Blind) -> None:
         """Have the guard look at the pool as Prometheus knows it."""
         if self._guardian is not None:
             self._guardian.judge(looks, self._standards(), error)

@@ -24,6 +24,12 @@ def make_guardian(guard: GuardSettings, settings: Settings, *, pace: Pace, log: 
     return made[0]
 
 
+def check_guard(guard: GuardSettings | None) -> None:
+    """Raise ConfigError for a flag that could not be guarded, before anything depends on it."""
+    if guard is not None:
+        make_backend(guard.flag, environment=os.environ)
+
+
 def guarded_name(settings: Settings, before: str) -> str:
     """Name the target that is guarded: the one before if it is still there, else the first.
 

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from aiohttp import web
 
 from specgauge.guard.flags.embedded import EmbeddedFlag
-from specgauge.guard.flags.openfeature import JsonAnswer, evaluate, flagd_document
+from specgauge.guard.flags.openfeature import JsonAnswer, evaluate, flagd_document, unreadable
 from specgauge.model.view import View
+from specgauge.serve.body import BodyError, read_body
 from specgauge.serve.guard_document import guard_document, history_document
 from specgauge.units import parse_duration
 
@@ -60,13 +61,13 @@ def add_control(app: web.Application, control: Control) -> None:
         refused = refusal(request, control.token())
         if refused is not None:
             return refused
-        return _override(control.guard(), await request.read())
+        return await _ordered(control.guard(), request)
 
     async def ofrep(request: web.Request) -> web.Response:
         flag = _served(control)
         if flag is None:
             return _no_flag()
-        return _answer(evaluate(flag, request.match_info["key"], await request.read()))
+        return await _evaluated(flag, request)
 
     async def flagd(request: web.Request) -> web.Response:
         flag = _served(control)
@@ -97,6 +98,24 @@ def refusal(request: web.Request, token: str | None) -> web.Response | None:
         status=HTTPStatus.UNAUTHORIZED,
         headers={"WWW-Authenticate": "Bearer"},
     )
+
+
+async def _ordered(guard: Commanded | None, request: web.Request) -> web.Response:
+    try:
+        body = await read_body(request)
+    except BodyError as error:
+        return _text(error.status, error.detail)
+    return _override(guard, body)
+
+
+async def _evaluated(flag: EmbeddedFlag, request: web.Request) -> web.Response:
+    key = request.match_info["key"]
+    try:
+        body = await read_body(request)
+    except BodyError as error:
+        large = error.status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        return _answer(unreadable(key, error.detail, too_large=large))
+    return _answer(evaluate(flag, key, body))
 
 
 def _override(guard: Commanded | None, body: bytes) -> web.Response:

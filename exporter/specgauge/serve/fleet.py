@@ -13,7 +13,7 @@ from specgauge.guard.assess import OWN_FAULT
 from specgauge.guard.evidence import read_evidence
 from specgauge.guard.flags.protocol import WriteResult
 from specgauge.guard.settings import GuardSettings, PrometheusSettings
-from specgauge.model.guard import Look
+from specgauge.model.guard import Blind, Look, Outcome
 from specgauge.serve.fleet_answer import FleetError, FleetReason
 from specgauge.serve.fleet_api import PrometheusApi
 from specgauge.serve.fleet_evidence import evidence_of
@@ -21,7 +21,7 @@ from specgauge.serve.fleet_queries import Span, span_of, window_query
 from specgauge.serve.log import Log
 from specgauge.serve.loop import Pace
 
-Consider = Callable[[Mapping[str, Look], str], None]
+Consider = Callable[[Mapping[str, Look], str | Blind], None]
 """Takes the looks of a pool by model, or none and why."""
 
 _PASSING = frozenset(
@@ -59,7 +59,8 @@ class FleetSource:
     async def look(self, time: float) -> dict[str, Look]:
         """Look at the pool at `time` on the guard's clock; raises FleetError."""
         samples = await self._api.query(self._query)
-        found = evidence_of(samples, self.span, margin=self._margin)
+        with self._api.quoting():
+            found = evidence_of(samples, self.span, margin=self._margin)
         spacing, self._looked_at = time - self._looked_at, time
         return {
             model: read_evidence(
@@ -90,9 +91,9 @@ class FleetLoop:
 
     async def _once(self) -> None:
         try:
-            looks, error, reason = await self._look()
-            self._consider(looks, error)
-            self._tell(error, reason)
+            looks, blind = await self._look()
+            self._consider(looks, blind or "")
+            self._tell(blind)
         except Exception:  # noqa: BLE001 - the one loop boundary
             if self._told != "fault":
                 self._log.fault("fleet_fault", place=self._source.place)
@@ -100,27 +101,30 @@ class FleetLoop:
             with suppress(Exception):  # whatever failed may fail again
                 self._consider({}, f"{OWN_FAULT} specgauge failed on the answer; see its log")
 
-    async def _look(self) -> tuple[Mapping[str, Look], str, str]:
-        """Give the looks, or none with the words for the guard and the reason for the log."""
+    async def _look(self) -> tuple[Mapping[str, Look], Blind | None]:
+        """Give the looks, or none and why."""
         try:
-            return await self._source.look(self._pace.now()), "", ""
+            return await self._source.look(self._pace.now()), None
         except FleetError as error:
-            return {}, told(error), error.reason
+            return {}, told(error)
 
-    def _tell(self, error: str, reason: str) -> None:
+    def _tell(self, blind: Blind | None) -> None:
         """Log what changed: that the pool can be read, or why it cannot."""
+        reason = "" if blind is None else blind.reason
         if reason == self._told:
             return
         self._told = reason
-        if reason:
-            self._log.warning("fleet_unknown", place=self._source.place, problem=error)
+        if blind is not None:
+            problem = f"{reason}: {blind.detail}"
+            self._log.warning("fleet_unknown", place=self._source.place, problem=problem)
         else:
             self._log.info("fleet_known", place=self._source.place)
 
 
-def told(error: FleetError) -> str:
-    """Word an error as the reason why there is no look; ours begin as `assess` expects."""
-    return str(error) if error.reason in _PASSING else f"{OWN_FAULT} {error}"
+def told(error: FleetError) -> Blind:
+    """Give an error as the reason why there is no look."""
+    outcome = Outcome.NO_DATA if error.reason in _PASSING else Outcome.ERROR
+    return Blind(reason=str(error.reason), detail=error.detail, outcome=outcome)
 
 
 def make_fleet(guard: GuardSettings, *, consider: Consider, pace: Pace, log: Log) -> FleetLoop:

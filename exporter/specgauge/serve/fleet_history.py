@@ -13,6 +13,7 @@ from datetime import datetime
 from specgauge.errors import SourceError, UsageError
 from specgauge.guard.settings import PrometheusSettings
 from specgauge.model.outcome import ScrapeResult
+from specgauge.serve.fleet import told
 from specgauge.serve.fleet_answer import FleetError, FleetReason, Sample
 from specgauge.serve.fleet_api import PrometheusApi
 from specgauge.serve.fleet_evidence import evidence_of
@@ -120,7 +121,7 @@ def _entry(line: int, time: float, samples: list[Sample], span: Span, margin: fl
     except FleetError as error:
         if error.reason == FleetReason.SEVERAL_SERIES:
             raise _unreadable(error) from error
-        return Entry(line=line, time=time, error=str(error))
+        return Entry(line=line, time=time, error=told(error))
     if len(found) > 1:
         names = ", ".join(sorted(found))
         fix = 'pick one in guard.prometheus.selector, as model_name="..."'

@@ -13,7 +13,7 @@ from specgauge.guard.flags.protocol import FlagBackend
 from specgauge.guard.flags.writer import FlagWriter
 from specgauge.guard.freeze import is_frozen
 from specgauge.guard.settings import GuardSettings
-from specgauge.model.guard import FlagStatus, GuardReason, GuardView, Look, Override, Phase
+from specgauge.model.guard import Blind, FlagStatus, GuardReason, GuardView, Look, Override, Phase
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.view import TargetView
 from specgauge.serve.fleet_share import make_share
@@ -119,6 +119,7 @@ class Guardian:
         else:
             now = self._pace.now()
             self._watchman.adopt(read_back=found, saved=self._watchman.state.saved, time=now)
+            self._take_over(found)
         self._writer.start()
         if isinstance(self.backend, Embedded) and self.backend.warning:
             self._log.warning("flag_file_unusable", problem=self.backend.warning)
@@ -131,6 +132,11 @@ class Guardian:
             place=self.backend.place,
             dry_run=self.guarded.settings.policy.dry_run,
         )
+
+    def _take_over(self, found: bool | None) -> None:
+        """Have the writer tell of changes from here on; a dry run follows them instead."""
+        if found is not None and not self.guarded.settings.policy.dry_run:
+            self._writer.adopt(on=found)
 
     def _adopt_unset(self) -> None:
         """Take over a flag that was never set or cannot be read: nobody turned it off.
@@ -175,7 +181,9 @@ class Guardian:
         error = "" if arrived else str(target.result or "not scraped yet")
         self.judge(target.looks, standards, error)
 
-    def judge(self, looks: Mapping[str, Look], standards: Sequence[TargetView], error: str) -> None:
+    def judge(
+        self, looks: Mapping[str, Look], standards: Sequence[TargetView], error: str | Blind
+    ) -> None:
         """Decide on these looks, or on there being none; a follower decides nothing."""
         if self._turn.lost():
             self._beginning = asyncio.create_task(self._begin(), name="guard-start")
@@ -185,11 +193,13 @@ class Guardian:
         self._frozen = is_frozen(path(self.guarded.settings.freeze_file))
         self._adopt_unset()
         before = self._watchman.state.flag
+        written = self._writer.view()
         decision = self._watchman.consider(
             looks,
             Circumstances(
                 room=room(standards),
-                confirmed=self._writer.view().confirmed,
+                confirmed=written.confirmed,
+                changed_elsewhere=written.changed_elsewhere,
                 frozen=self._frozen,
                 override=self._override,
                 others_falling_back=self._share is not None
@@ -200,8 +210,12 @@ class Guardian:
             error=f"{OWN_FAULT} the guard failed on the last page" if failed else error,
         )
         state, override = self._watchman.state, self._override
-        flipped = state.flag is not before and decision.reason not in _ADOPTING
-        if flipped and state.flag is not None:
+        adopted = decision.changed and decision.reason in _ADOPTING
+        flipped = state.flag is not before and not adopted
+        ordered = decision.changed and state.phase is Phase.OVERRIDE
+        if adopted:
+            self._take_over(state.flag)
+        elif state.flag is not None and (flipped or ordered):
             self._writer.want(on=state.flag)
         if (state.shadow or state).phase is not Phase.OVERRIDE and not self._frozen:
             self._override = None  # it was lifted, or it has expired

@@ -9,7 +9,7 @@ from statistics import median
 from specgauge.errors import SourceError
 from specgauge.guard.evidence import read_evidence
 from specgauge.guard.policy import Policy
-from specgauge.model.guard import Decision, GuardReason, Look
+from specgauge.model.guard import Blind, Decision, GuardReason, Look
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.settings import TargetSettings
 from specgauge.serve.comparison import ComparisonTerms
@@ -107,11 +107,13 @@ class _Reel:
             return replace(decision, reason=STANDARD_LINE)
         return decision
 
-    def _looks(self, entry: Entry) -> tuple[Mapping[str, Look], str]:
+    def _looks(self, entry: Entry) -> tuple[Mapping[str, Look], str | Blind]:
         """Give what a line shows of the speculative pool, or why it shows nothing."""
         if entry.evidence is not None:
             shown = self._read(entry, entry.evidence)
             return {shown.model_name: shown}, ""
+        if isinstance(entry.error, Blind):
+            return {}, entry.error
         problem = self._scrape(self._ours, entry)
         return self._ours.view.looks, problem
 
@@ -129,7 +131,7 @@ class _Reel:
     def _scrape(self, tracker: Tracker, entry: Entry) -> str:
         """Take a page in as if it had just been fetched, or its failure; gives what went wrong."""
         if entry.data is None:
-            error = entry.error or "no page"
+            error = str(entry.error or "no page")
             tracker.failure(SourceError(_result(error), error), 0.0)
             return error
         at = Moment(time=entry.time, unix=self._terms.unix + entry.time)

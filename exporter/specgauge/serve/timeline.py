@@ -13,6 +13,7 @@ from typing import Any
 
 from specgauge.errors import SourceError
 from specgauge.guard.evidence import read_evidence
+from specgauge.model.guard import Blind
 from specgauge.model.outcome import ScrapeResult
 
 _MAX_BYTES = 64 << 20
@@ -26,7 +27,7 @@ class Entry:
     line: int
     time: float
     data: bytes | None = None
-    error: str | None = None
+    error: str | Blind | None = None
     evidence: Mapping[str, object] | None = None
     pool: str | None = None
 
@@ -114,9 +115,10 @@ def _page(path: Path, number: int, page: str) -> bytes:
             data = file.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise _fault(path, number, f"{page}: {reason}") from error
+        told = f"{path}:{number}: {page}: {reason}"
+        raise SourceError(ScrapeResult.UNREACHABLE, told) from error
     if len(data) > _MAX_BYTES:
-        raise _fault(path, number, f"{page}: larger than 64 MiB")
+        raise SourceError(ScrapeResult.TOO_LARGE, f"{path}:{number}: {page}: larger than 64 MiB")
     return data
 
 

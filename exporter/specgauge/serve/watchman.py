@@ -9,6 +9,7 @@ from specgauge.guard.decide import begin, decide
 from specgauge.guard.merge import merge
 from specgauge.guard.policy import Policy
 from specgauge.model.guard import (
+    Blind,
     Decision,
     GuardState,
     Look,
@@ -32,6 +33,7 @@ class Circumstances:
     frozen: bool = False
     override: Override | None = None
     others_falling_back: bool = False
+    changed_elsewhere: bool = False
 
 
 class Watchman:
@@ -68,7 +70,7 @@ class Watchman:
         *,
         time: float,
         unix: float,
-        error: str = "",
+        error: str | Blind = "",
     ) -> Decision:
         """Decide on what one page showed of each model; without a page `error` says why."""
         flag_on = self.state.flag is not False and around.confirmed is not False
@@ -98,6 +100,7 @@ class Watchman:
                 standard=self._standing_in(looks, around, flag_on=flag_on),
                 confirmed=around.confirmed,
                 others_falling_back=around.others_falling_back,
+                changed_elsewhere=around.changed_elsewhere,
             ),
             self.policy,
         )

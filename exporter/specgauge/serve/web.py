@@ -8,6 +8,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from specgauge.model.view import View
+from specgauge.serve.body import LONGEST_BODY
 from specgauge.serve.control import NO_STORE, Commanded, Control, add_control, refusal
 from specgauge.serve.exposition import Oven
 from specgauge.serve.log import Log, server_logger
@@ -54,6 +55,7 @@ class WebServer:
         runner = web.AppRunner(
             application(self._site),
             access_log=None,
+            auto_decompress=False,  # a body that cannot be decoded is answered, not a fault
             logger=server_logger(self._log),
             shutdown_timeout=_STOP_SECONDS,
         )
@@ -110,7 +112,7 @@ def application(site: Site) -> web.Application:
             return web.Response(text=text, status=HTTPStatus.BAD_REQUEST)
         return web.Response(text="reloaded\n")
 
-    app = web.Application(client_max_size=64 * 1024)
+    app = web.Application(client_max_size=LONGEST_BODY)
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/api/v1/status", status)
     app.router.add_get("/-/healthy", healthy)

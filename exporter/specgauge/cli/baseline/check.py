@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from specgauge.baseline.facts import facts_of
+from specgauge.baseline.facts import contradictions, facts_of, served
 from specgauge.baseline.files import load_file
 from specgauge.baseline.match import MUST_MATCH, match
 from specgauge.baseline.schema import BaselineFile, usable
@@ -16,7 +16,9 @@ from specgauge.baseline.select import differences
 from specgauge.cli.baseline.delivery import say
 from specgauge.cli.baseline.provenance import fact_options, facts_given
 from specgauge.cli.baseline.reading import Server, ask, open_scraper
+from specgauge.cli.values import READ_BY_US, plain
 from specgauge.engines.reader import Reader
+from specgauge.errors import UsageError
 from specgauge.model.outcome import ExitCode
 
 SCHEMA = "specgauge.baseline-check/v1"
@@ -28,7 +30,7 @@ _TIMEOUT = 10.0
     "specgauge baseline check --url http://127.0.0.1:8000 baseline.json --gpu "
     '"NVIDIA H200"',
 )
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=READ_BY_US)
 @click.option("--url", required=True, help="Server to check against.")
 @click.option("--json", "as_json", is_flag=True, help=f"Print {SCHEMA}.")
 @fact_options
@@ -39,10 +41,8 @@ def check(*, file: Path, url: str, as_json: bool, **options: object) -> int:
     """
     found = load_file(file)
     server = asyncio.run(_ask(url))
-    facts = {
-        **facts_of(server.page, _model(server, found), version=server.version),
-        **(facts_given(options)),
-    }
+    given = facts_given(options)
+    facts = _facts(server, found, given)
     answer = _judge(found, facts, str(file))
     if as_json:
         click.echo(json.dumps(answer, indent=1))
@@ -59,18 +59,32 @@ async def _ask(url: str) -> Server:
         await scraper.close()
 
 
-def _model(server: Server, file: BaselineFile) -> str:
-    """Name the model that the server has: the baseline's if it is there, else what there is."""
-    names = [name for name in server.page.layout.engines if name]
-    listed = server.models.get("data") if isinstance(server.models, dict) else None
-    names += [
-        str(one["id"])
-        for one in (listed if isinstance(listed, list) else ())
-        if isinstance(one, dict) and "id" in one
-    ]
-    if not names or file.model.name in names:
-        return file.model.name
-    return ", ".join(dict.fromkeys(names))
+def _facts(server: Server, file: BaselineFile, given: Mapping[str, object]) -> dict[str, object]:
+    """Put together what the server tells and, where it does not, what the options state."""
+    model = _model(server, file, given.get("model.name"))
+    told = facts_of(server.page, model, version=server.version)
+    if not model:
+        del told["model.name"]
+    if against := contradictions(told, given):
+        raise UsageError("\n".join(against))
+    return {**given, **told}
+
+
+def _model(server: Server, file: BaselineFile, wanted: object) -> str:
+    """Name the model to compare: the one that is wanted, the baseline's, or what there is.
+
+    A server that serves one model under several names shows one of them on its page, which is
+    what a baseline is recorded under. Empty where the server tells no name.
+    """
+    shown = [name for name in server.page.layout.engines if name]
+    names = list(dict.fromkeys([*shown, *served(server.models)]))
+    if not names:
+        return ""
+    if wanted is not None:
+        if wanted not in names:
+            raise UsageError(f"--model: no model {wanted!r}; there is {', '.join(names)}")
+        names = [str(wanted), *(shown if len(shown) == 1 else ())]
+    return file.model.name if file.model.name in names else ", ".join(dict.fromkeys(names))
 
 
 def _judge(file: BaselineFile, facts: Mapping[str, object], source: str) -> dict[str, object]:
@@ -101,7 +115,7 @@ def _tell(
     assert isinstance(unchecked, list)
     known = usable(file, source=source).facts
     for line in differences(known, facts, list(mismatches)):
-        click.echo(line)
+        click.echo(plain(line))
     if not mismatches:
         click.echo(f"{source} belongs to this server")
     if unchecked:

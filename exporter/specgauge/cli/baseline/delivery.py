@@ -13,6 +13,7 @@ from specgauge.baseline.facts import compose
 from specgauge.baseline.files import require_writable, write_atomically
 from specgauge.baseline.schema import BaselineFile, LevelRecord, dump
 from specgauge.cli.baseline.provenance import ask_for
+from specgauge.cli.values import READ_BY_US, plain
 from specgauge.errors import UsageError
 
 STDOUT = Path("-")
@@ -21,7 +22,7 @@ output_option = click.option(
     "-o",
     "--output",
     required=True,
-    type=click.Path(path_type=Path),
+    type=READ_BY_US,
     help="Baseline file to write; - for standard output.",
 )
 
@@ -75,7 +76,7 @@ def deliver(file: BaselineFile, path: Path) -> None:
 def say(lines: Iterable[str], *, mark: str = "") -> None:
     """Tell a person, a line each."""
     for line in lines:
-        click.echo(f"{mark}{line}", err=True)
+        click.echo(f"{mark}{plain(line)}", err=True)
 
 
 def terminal_width() -> int:

@@ -9,6 +9,7 @@ from specgauge.baseline.compare import MISMATCH, Comparison, compare
 from specgauge.baseline.faults import shown
 from specgauge.baseline.files import load_file
 from specgauge.cli.baseline.delivery import say
+from specgauge.cli.values import READ_BY_US
 from specgauge.model.outcome import ExitCode
 
 SCHEMA = "specgauge.baseline-diff/v1"
@@ -17,8 +18,8 @@ SCHEMA = "specgauge.baseline-diff/v1"
 @click.command(
     epilog="\b\nExample:\n  specgauge baseline diff before-upgrade.json after-upgrade.json"
 )
-@click.argument("first", type=click.Path(path_type=Path))
-@click.argument("second", type=click.Path(path_type=Path))
+@click.argument("first", type=READ_BY_US)
+@click.argument("second", type=READ_BY_US)
 @click.option("--json", "as_json", is_flag=True, help=f"Print {SCHEMA}.")
 def diff(*, first: Path, second: Path, as_json: bool) -> int:
     """Compare two baselines at the loads that both cover.

@@ -1,15 +1,15 @@
 """`specgauge baseline from-pages`: recorded pages of a server without speculation to a file."""
 
-import math
 from pathlib import Path
 
 import click
 
-from specgauge.baseline.facts import facts_of
+from specgauge.baseline.facts import contradictions, facts_of
 from specgauge.baseline.from_pages import Learned, from_pairs, from_timeline
 from specgauge.cli.baseline.delivery import check_output, deliver, make_file, output_option
 from specgauge.cli.baseline.provenance import fact_options, facts_given
 from specgauge.cli.baseline.reading import read_pages, read_pairs
+from specgauge.cli.values import LONGEST_WINDOW, READ_BY_US, FiniteRange
 from specgauge.errors import UsageError
 
 
@@ -24,11 +24,11 @@ from specgauge.errors import UsageError
     "pairs",
     nargs=3,
     multiple=True,
-    type=(click.Path(path_type=Path), click.Path(path_type=Path), float),
+    type=(READ_BY_US, READ_BY_US, FiniteRange(0.0, LONGEST_WINDOW, min_open=True)),
     metavar="BEFORE AFTER SECONDS",
     help="Two pages at one steady load and the time between them; repeat for each load.",
 )
-@click.option("--timeline", type=click.Path(path_type=Path), help="JSONL file of pages with times.")
+@click.option("--timeline", type=READ_BY_US, help="JSONL file of pages with times.")
 @fact_options
 def from_pages(
     *,
@@ -41,8 +41,10 @@ def from_pages(
     check_output(output)
     model = options.get("model")
     learned = _learn(pairs, timeline, model if isinstance(model, str) else None)
-    facts = {**facts_of(learned.page, learned.model), **facts_given(options)}
-    file = make_file(facts, learned.levels, method="from_pages", notes=learned.notes)
+    told, given = facts_of(learned.page, learned.model), facts_given(options)
+    if against := contradictions(told, given):
+        raise UsageError("\n".join(against))
+    file = make_file({**given, **told}, learned.levels, method="from_pages", notes=learned.notes)
     deliver(file, output)
 
 
@@ -53,7 +55,4 @@ def _learn(
         raise UsageError("give --page BEFORE AFTER SECONDS, once or more, or --timeline FILE alone")
     if timeline is not None:
         return from_timeline(read_pages(timeline), place=str(timeline), model=model)
-    for _, _, seconds in pairs:
-        if not (math.isfinite(seconds) and seconds > 0):
-            raise UsageError(f"--page: SECONDS must be above 0, is {seconds:g}")
     return from_pairs(read_pairs(pairs), model=model)

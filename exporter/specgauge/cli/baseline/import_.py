@@ -9,6 +9,7 @@ from specgauge.baseline.importers import import_results
 from specgauge.cli.baseline.delivery import check_output, deliver, make_file, output_option
 from specgauge.cli.baseline.provenance import fact_options, facts_given
 from specgauge.cli.baseline.reading import counted
+from specgauge.cli.values import READ_BY_US
 
 
 @click.command(
@@ -17,7 +18,7 @@ from specgauge.cli.baseline.reading import counted
     "specgauge baseline import c1.json c8.json c32.json -o baseline.json --gpu "
     '"NVIDIA H200"',
 )
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE…")
+@click.argument("files", nargs=-1, required=True, type=READ_BY_US, metavar="FILE…")
 @output_option
 @fact_options
 def import_(*, files: tuple[Path, ...], output: Path, **options: object) -> None:

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from specgauge.baseline.level import Live
 from specgauge.baseline.plan import Load, Plan
 from specgauge.baseline.schema import LevelRecord
+from specgauge.cli.values import plain
 
 Report = Callable[[Live | LevelRecord], None]
 
@@ -70,4 +71,4 @@ def finished(level: LevelRecord) -> str:
         *([f"{client * 1e3:.4g} ms (client)"] if client is not None else []),
         f"{level.requests} requests in {level.window_seconds or 0.0:.3g} s",
     ]
-    return "\n".join([", ".join(told), *(f"  {note}" for note in level.notes)])
+    return "\n".join([", ".join(told), *(f"  {plain(note)}" for note in level.notes)])

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from specgauge.baseline.bins import levels
-from specgauge.baseline.facts import facts_of
+from specgauge.baseline.facts import contradictions, facts_of
 from specgauge.baseline.learning import Learning, begin, is_done, learn
 from specgauge.cli.baseline.delivery import check_output, deliver, make_file, output_option, say
 from specgauge.cli.baseline.provenance import fact_options, facts_given
@@ -85,6 +85,7 @@ def observe(*, url: str, seconds: float, output: Path, **options: object) -> int
     Ctrl-C ends it early: what was learnt is written, marked partial.
     """
     check_output(output)
+    facts_given(options)  # refused before the watch, not after it
     model = options.get("model")
     watched = asyncio.run(
         watch(url, seconds, model=model if isinstance(model, str) else None, pace=Pace())
@@ -171,11 +172,13 @@ def write(watched: Watched, output: Path, options: Mapping[str, object]) -> None
         why = left_out or (f"no traffic to learn from ({counts or 'no intervals'})",)
         raise BaselineError([f"{state.place}: {line}; nothing was written" for line in why])
     told = facts_of(state.page, state.model, version=server.version, models=server.models)
+    given = facts_given(options)
+    say(contradictions(told, given))
     notes = list(left_out)
     if state.configured:
         notes.append("speculation is configured but drafted nothing; a server without it is faster")
     file = make_file(
-        {**told, **facts_given(options)},
+        {**given, **told},
         made,
         method="observed",
         notes=notes,

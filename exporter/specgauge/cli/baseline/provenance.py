@@ -6,6 +6,9 @@ from typing import Any, TypeVar
 import click
 
 from specgauge.baseline.facts import WANTED
+from specgauge.baseline.faults import is_text
+from specgauge.cli.values import FiniteRange, plain
+from specgauge.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -21,7 +24,7 @@ _OPTIONS = {
     "temperature": (
         "workload.temperature",
         "NUMBER",
-        click.FloatRange(min=0.0, max=100.0),
+        FiniteRange(min=0.0, max=100.0),
         "Sampling temperature of the load.",
     ),
 }
@@ -37,11 +40,11 @@ def fact_options(command: Command) -> Command:
 
 def facts_given(options: Mapping[str, object]) -> dict[str, object]:
     """Pick the facts that the command line gave, by their dotted path in the file."""
-    return {
-        _OPTIONS[name][0]: value
-        for name, value in options.items()
-        if name in _OPTIONS and value is not None
-    }
+    given = {name: options[name] for name in _OPTIONS if options.get(name) is not None}
+    for name, value in given.items():
+        if not is_text(value):
+            raise UsageError(f"--{name.replace('_', '-')}: {plain(str(value))} is not UTF-8")
+    return {_OPTIONS[name][0]: value for name, value in given.items()}
 
 
 def ask_for(missing: tuple[str, ...]) -> str | None:

@@ -38,8 +38,8 @@ def read_pairs(named: Iterable[tuple[Path, Path, float]]) -> list[PagePair]:
         reader = Reader()
         found.append(
             PagePair(
-                before=_page(reader, before),
-                after=_page(reader, after),
+                before=read_page(reader, before),
+                after=read_page(reader, after),
                 seconds=seconds,
                 place=f"{before} to {after}",
             )
@@ -53,7 +53,7 @@ def read_pages(path: Path) -> list[TimedPage]:
     found = []
     for entry in counted(read_timeline(path), "pages read"):
         if entry.data is not None:
-            page = _understood(reader, entry.data, f"{path}:{entry.line}")
+            page = understood(reader, entry.data, f"{path}:{entry.line}")
             found.append(TimedPage(time=entry.time, page=page))
     return found
 
@@ -108,7 +108,8 @@ def _counter(what: str) -> _Show:
     return show
 
 
-def _page(reader: Reader, path: Path) -> Page:
+def read_page(reader: Reader, path: Path) -> Page:
+    """Read a page from a file; a refusal names it."""
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
@@ -117,10 +118,11 @@ def _page(reader: Reader, path: Path) -> Page:
         raise SourceError(ScrapeResult.UNREACHABLE, f"{path}: {reason}") from error
     if len(data) > _MAX_BYTES:
         raise SourceError(ScrapeResult.TOO_LARGE, f"{path}: larger than 64 MiB")
-    return _understood(reader, data, str(path))
+    return understood(reader, data, str(path))
 
 
-def _understood(reader: Reader, data: bytes, place: str) -> Page:
+def understood(reader: Reader, data: bytes, place: str) -> Page:
+    """Read a page's bytes; a refusal names where they are from."""
     try:
         return reader.read(data)
     except SourceError as problem:

@@ -29,6 +29,7 @@ from specgauge.baseline.schema import BaselineFile, dump
 from specgauge.cli.baseline.delivery import STDOUT, check_output, output_option
 from specgauge.cli.baseline.live import watching
 from specgauge.cli.baseline.provenance import fact_options, facts_given
+from specgauge.cli.values import READ_BY_US, FiniteRange, plain
 from specgauge.config.address import parse_address
 from specgauge.errors import BaselineError, UsageError
 from specgauge.model.outcome import ExitCode
@@ -46,22 +47,18 @@ _INTERRUPTED = 130
 @click.option("--concurrency", multiple=True, help="Levels, 1,2,4.  [1,2,4 to 64]")
 @click.option("--request-rate", multiple=True, help="Open loop: requests per second, 0.5,1.")
 @click.option("--output-tokens", default=str(Lengths()), show_default=True, help="Lengths to mix.")
-@click.option(
-    "--prompts", type=click.Path(path_type=Path), help="Own: JSON, JSONL, ShareGPT, vLLM."
-)
+@click.option("--prompts", type=READ_BY_US, help="Own: JSON, JSONL, ShareGPT, vLLM.")
 @click.option("--class", "traffic_class", help=f"Traffic class: {', '.join(CLASSES)}.")
 @click.option("--endpoint", type=click.Choice(["completions", "chat"]), default="completions")
 @click.option(
-    "--window", type=click.FloatRange(min=0.5), default=30.0, help="Seconds a level, at most.  [30]"
+    "--window", type=FiniteRange(min=0.5), default=30.0, help="Seconds a level, at most.  [30]"
 )
 @click.option(
     "--repeats", type=click.IntRange(min=MIN_REPEATS), default=MIN_REPEATS, help="At least.  [3]"
 )
-@click.option("--warmup", type=click.FloatRange(min=0.0), default=3.0, help="Seconds before.  [3]")
+@click.option("--warmup", type=FiniteRange(min=0.0), default=3.0, help="Seconds before.  [3]")
 @click.option("--shared", is_flag=True, help="Record although others use the server.")
-@click.option(
-    "--api-key-file", type=click.Path(path_type=Path), help="Key for the server.  [OPENAI_API_KEY]"
-)
+@click.option("--api-key-file", type=READ_BY_US, help="Key for the server.  [OPENAI_API_KEY]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of lengths and order.")
 @fact_options
 def record(**options: Any) -> int:
@@ -88,7 +85,7 @@ def conclude(made: Recording, output: Path, *, of: int) -> int:
     partial = "partial, " if made.file.partial else ""
     why = f": {made.ended}" if made.ended else ""
     levels = f"{len(made.file.levels)} of {of} levels"
-    click.echo(f"specgauge: {output}: {partial}{levels}{why}", err=True)
+    click.echo(plain(f"specgauge: {output}: {partial}{levels}{why}"), err=True)
     if made.stopped:
         return _INTERRUPTED
     return ExitCode.FAILED if made.file.partial else ExitCode.OK
@@ -142,7 +139,7 @@ async def drive(url: str, order: Order, output: Path) -> Recording:
     except BaselineError as problem:
         if not (brake.pulled and brake.why is Why.STOPPED):
             raise
-        click.echo(f"specgauge: {problem}", err=True)
+        click.echo(plain(f"specgauge: {problem}"), err=True)
         raise click.Abort from None  # ends as any other command that the user stopped
     finally:
         await scraper.close()

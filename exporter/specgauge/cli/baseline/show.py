@@ -9,10 +9,11 @@ from specgauge.baseline.files import load_file
 from specgauge.baseline.picture import draw_plot, draw_table
 from specgauge.baseline.schema import BaselineFile, dump
 from specgauge.cli.baseline.delivery import say, terminal_width
+from specgauge.cli.values import READ_BY_US, plain
 
 
 @click.command(epilog="\b\nExample:\n  specgauge baseline show baseline.json")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=READ_BY_US)
 @click.option("--json", "as_json", is_flag=True, help="Print specgauge.baseline/v1.")
 def show(*, file: Path, as_json: bool) -> None:
     """Show a baseline: whose it is, its levels, and the curve between them."""
@@ -40,4 +41,4 @@ def _heading(file: BaselineFile) -> str:
     lines = [", ".join(parts), ", ".join(one for one in (made, told) if one)]
     if file.missing:
         lines.append(f"not known: {', '.join(file.missing)}")
-    return "\n".join(lines)
+    return "\n".join(plain(line) for line in lines)

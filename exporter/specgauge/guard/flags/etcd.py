@@ -83,7 +83,7 @@ class Etcd:
             return None
         value = self._value(entry)
         if value is None:
-            shown = repr(entry.text[:_SHOWN])
+            shown = repr(self._http.quote(entry.text[:_SHOWN]))
             wanted = f"neither {self._texts[True]!r} nor {self._texts[False]!r}"
             fix = "correct flag.etcd.on and off, or the key"
             raise FlagError(WriteResult.UNREADABLE, f"{self.place} holds {shown}, {wanted}; {fix}")
@@ -140,8 +140,11 @@ class Etcd:
             raise answer.unreadable("the answer is none of etcd's; is the URL right?")
         return _entry(answer, _object(answer, _object(answer, responses[0]).get("response_range")))
 
+    def _holds(self, text: str) -> str:
+        return f"it holds {self._http.quote(text[:_SHOWN])!r}"
+
     def _conflict(self, now: _Entry) -> NoReturn:
-        shown = "it is gone" if now.text is None else f"it holds {now.text[:_SHOWN]!r}"
+        shown = "it is gone" if now.text is None else self._holds(now.text)
         detail = f"{self.place} was changed by another at the same time: now {shown}"
         raise FlagError(WriteResult.CONFLICT, detail)
 

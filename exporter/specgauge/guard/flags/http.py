@@ -4,7 +4,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from time import time
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from specgauge.guard.flags.http_failures import (
     retry_after,
 )
 from specgauge.guard.flags.protocol import FlagError, WriteResult
+from specgauge.guard.flags.redact import excerpt
 from specgauge.guard.flags.secret import read_token, secrets_in
 from specgauge.guard.flags.urls import check_url, show
 
@@ -66,6 +67,7 @@ class HttpAnswer:
     body: bytes
     content_type: str
     place: str
+    secrets: Collection[str] = field(default=(), repr=False)
 
     @property
     def is_html(self) -> bool:
@@ -82,6 +84,10 @@ class HttpAnswer:
             raise self.unreadable("the answer is not JSON; is the URL right?") from error
         return document
 
+    def quote(self, words: str) -> str:
+        """Make of words in the answer what an error may repeat."""
+        return excerpt(words, self.secrets)
+
     def unreadable(self, detail: str) -> FlagError:
         """Make the error that says what is wrong with this answer."""
         return FlagError(WriteResult.UNREADABLE, f"{self.place}: {detail}")
@@ -95,6 +101,7 @@ class FlagHttp:
         self._now = now
         self._url = check_url(terms.url)
         self._trust: ssl.SSLContext | None = None
+        self._secrets: set[str] = set()
 
     @property
     def place(self) -> str:
@@ -123,7 +130,7 @@ class FlagHttp:
             sent[hdrs.CONTENT_TYPE] = "application/json"
         for more in (self._terms.headers, headers or {}, self._token(place)):
             sent.update(more)
-        secrets = secrets_in(url, sent)
+        secrets = self._secrets = secrets_in(url, sent)
         if hdrs.AUTHORIZATION in sent:
             url = url.with_user(None)
         try:
@@ -140,6 +147,10 @@ class FlagHttp:
         except FlagError as error:
             detail = clean(error.detail, secrets)
             raise FlagError(error.result, detail, error.retry_after) from None
+
+    def quote(self, words: str) -> str:
+        """Make of a server's words what an error may repeat: one short line without a secret."""
+        return excerpt(words, self._secrets)
 
     async def close(self) -> None:
         """Give up connections; none outlives its call."""
@@ -176,12 +187,13 @@ class FlagHttp:
         """Raise for a status that was not expected."""
         status = response.status
         if status // 100 == _REDIRECTION and status != HTTPStatus.NOT_MODIFIED:
-            detail = redirect_detail(response.url, status, response.headers.get(hdrs.LOCATION, ""))
+            location = response.headers.get(hdrs.LOCATION, "")
+            detail = self.quote(redirect_detail(response.url, status, location))
             raise FlagError(WriteResult.REDIRECT, f"{place}: {detail}")
         result, detail = result_of(status, expect)
         said = await response.content.read(1024)
         if b"<" not in said[:64] and said.strip():
-            detail += f", saying {' '.join(said.decode(errors='replace').split())}"
+            detail += f", saying {self.quote(said.decode(errors='replace'))}"
         wait = retry_after(response.headers.get(hdrs.RETRY_AFTER), self._now())
         raise FlagError(result, f"{place}: {detail}", wait)
 
@@ -191,6 +203,7 @@ class FlagHttp:
             body=b"",
             content_type=response.headers.get(hdrs.CONTENT_TYPE, ""),
             place=place,
+            secrets=frozenset(self._secrets),
         )
         if response.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
             raise answer.unreadable("the answer is compressed though that was not asked for")
@@ -199,9 +212,7 @@ class FlagHttp:
             taken += piece
             if len(taken) > self._terms.max_bytes:
                 raise answer.unreadable(f"the answer is larger than {self._terms.max_bytes} bytes")
-        return HttpAnswer(
-            status=answer.status, body=bytes(taken), content_type=answer.content_type, place=place
-        )
+        return replace(answer, body=bytes(taken))
 
     def _below(self, path: str) -> URL:
         root = self._url

@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 from specgauge.errors import ConfigError
 from specgauge.guard.flags.http import FlagHttp, HttpAnswer, HttpTerms
-from specgauge.guard.flags.http_failures import clean
 from specgauge.guard.flags.protocol import FlagError, WriteResult
 from specgauge.guard.flags.spelling import read_value
 
@@ -140,7 +139,8 @@ class Kubernetes:
             if answer.status == HTTPStatus.OK:
                 return self._kept.value(answer)
             said = str(_object(answer).get("message", ""))
-        raise FlagError(WriteResult.CONFLICT, clean(f"{self.place}: {said}", ()))
+        detail = f"{self.place}: {self._http.quote(said)}"
+        raise FlagError(WriteResult.CONFLICT, detail)
 
 
 class _ConfigMap:
@@ -164,7 +164,7 @@ class _ConfigMap:
         text = self.seen(answer)
         value = read_value(text)
         if text is not None and value is None:
-            detail = f"{self._key} holds {str(text)[:40]!r}; write true or false"
+            detail = f"{self._key} holds {answer.quote(str(text)[:40])!r}; write true or false"
             raise answer.unreadable(detail)
         return value
 
@@ -227,7 +227,7 @@ class _Route:
         for service in self._services:
             if names.count(service) != 1:
                 detail = f"rule {self._rule} names {service} {names.count(service)} times, not once"
-                had = f"it has {', '.join(names) or 'no service'}"
+                had = f"it has {answer.quote(', '.join(map(str, names))) or 'no service'}"
                 raise FlagError(WriteResult.NOT_FOUND, f"{answer.place}: {detail}; {had}")
         places = [names.index(service) for service in self._services]
         return [(place, listed[place], weights[place]) for place in places]

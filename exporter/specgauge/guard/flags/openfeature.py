@@ -46,6 +46,13 @@ def evaluate(flag: EmbeddedFlag, key: str, body: bytes) -> JsonAnswer:
     )
 
 
+def unreadable(key: str, details: str, *, too_large: bool = False) -> JsonAnswer:
+    """Answer a question for a flag whose body could not even be read."""
+    if too_large:
+        return _error(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, key, "GENERAL", details)
+    return _error(HTTPStatus.BAD_REQUEST, key, "PARSE_ERROR", details)
+
+
 def flagd_document(flag: EmbeddedFlag, if_none_match: str | None = None) -> JsonAnswer:
     """Write flagd's source of flags, or 304 where the asker has it already."""
     flags = {}

@@ -1,6 +1,7 @@
 """Works out the calls of a webhook from its terms and finds their faults; it makes no call."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +11,7 @@ from specgauge.guard.flags.presets import GENERIC, PRESETS, Preset
 from specgauge.guard.flags.template import Values, compile_template, fill, fill_url
 from specgauge.guard.flags.urls import split
 
+_OPENING = re.compile("<[<%#]")
 _TEXTS = ("url", "body", "read_url", "read_value")
 
 
@@ -121,6 +123,11 @@ def _unusable(terms: WebhookTerms) -> list[str]:
         faults.append(f"preset: {terms.preset!r} is none of {', '.join(PRESETS)}")
     if terms.preset is not None and "?" in terms.url:
         faults.append("url: a preset adds its path to it, so it may hold no query")
+    faults += [
+        f"{name}: the server may be no template; only path and query may"
+        for name, url in (("url", terms.url), ("read_url", terms.read_url))
+        if _OPENING.search(_server(url or ""))
+    ]
     for name in ("method", "read_method"):
         method = getattr(terms, name)
         if method is not None and not (method.isascii() and method.isalpha()):
@@ -129,6 +136,12 @@ def _unusable(terms: WebhookTerms) -> list[str]:
         if not value.isprintable():
             faults.append(f"headers.{name}: holds control characters")
     return faults
+
+
+def _server(url: str) -> str:
+    """Cut off path and query, as written; what begins with `/` names no server."""
+    scheme, separator, rest = url.partition("://")
+    return scheme + separator + re.split(r"[/?]", rest)[0] if separator else url.partition("/")[0]
 
 
 def _chosen(terms: WebhookTerms) -> Preset:
@@ -167,8 +180,6 @@ def _try_out(made: Plan) -> None:
     off, on = made.writing(on=False, reason="try"), made.writing(on=True, reason="try")
     if off == on:
         raise ValueError("body: the calls for on and off are the same; use << enabled | tojson >>")
-    if off.root != on.root:
-        raise ValueError("url: on and off lie on different servers")
     kind = next((v for k, v in made.preset.headers.items() if k.lower() == "content-type"), "")
     if "json" in kind.lower():
         for body in (off.body, on.body):

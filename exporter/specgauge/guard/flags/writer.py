@@ -1,8 +1,10 @@
 """Makes a flag what is wanted of it, however long that takes; it decides nothing.
 
 It is level-triggered: what counts is the last value wanted. A value that was confirmed is not
-written again; what others make of the flag later is told and not fought. A read-back that fails
-leaves the last confirmed value standing, with its time: not to see a flag says nothing of it.
+written again; what others make of the flag later is told and not fought. A write of ours whose
+end is not known may still come true, minutes later: what it then undoes is written once more. A
+read-back that fails leaves the last confirmed value standing, with its time: not to see a flag
+says nothing of it.
 """
 
 import asyncio
@@ -17,6 +19,18 @@ from specgauge.guard.flags.protocol import FlagBackend, FlagError, WriteResult
 from specgauge.guard.flags.retry import wait_after
 
 T = TypeVar("T")
+LATE = 300.0
+"""For so many seconds a write that had no clear end may still come true."""
+
+_NO_END = frozenset(
+    {
+        WriteResult.TIMEOUT,
+        WriteResult.UNREACHABLE,
+        WriteResult.SERVER_ERROR,
+        WriteResult.UNREADABLE,
+        WriteResult.UNVERIFIED,
+    }
+)
 _GRACE = 1.0  # a backend's own timeout has the better words
 
 
@@ -94,6 +108,7 @@ class FlagWriter:
         self._on_the_word = False
         self._wrote: bool | None = None  # the last value that was asked for
         self._in_doubt = True  # something was written since the last confirmation
+        self._late: list[tuple[float, bool]] = []  # writes without a clear end: when, and of what
         self._failures = 0
         self._counts = dict.fromkeys(WriteResult, 0)
         self._last_error = ""
@@ -121,8 +136,8 @@ class FlagWriter:
         )
 
     def want(self, *, on: bool) -> None:
-        """Say what the flag is to be; a new value is tried at once."""
-        if on is self._desired:
+        """Say what the flag is to be; a new value, or one that others undid, is tried at once."""
+        if on is self._desired and not self._changed_elsewhere:
             return
         self._desired = on
         self._done = False
@@ -130,6 +145,13 @@ class FlagWriter:
         self._changed_elsewhere = False
         self._pending_since = self._clock()
         self._wake.set()
+
+    def adopt(self, *, on: bool) -> None:
+        """Take what the flag reads for what is wanted: nothing is written."""
+        self._desired, self._done = on, True
+        self._wrote, self._late = None, []
+        self._last_error, self._pending_since = "", None
+        self._changed_elsewhere = False
 
     async def look(self) -> bool | None:
         """Read the flag once, before anything is wanted; None where it is unset or unreadable."""
@@ -168,7 +190,8 @@ class FlagWriter:
         wanted = self._desired
         if wanted is None or self._done:
             await self._check()
-            return self._check_interval
+            if wanted is None or self._done:
+                return self._check_interval
         try:
             await self._bring(wanted)
         except FlagError as error:
@@ -186,6 +209,15 @@ class FlagWriter:
             self._on_attempt(attempt)
             return
         self._wrote, self._in_doubt = wanted, True
+        try:
+            await self._write(wanted)
+        except FlagError as error:
+            if error.result in _NO_END:
+                self._late.append((self._clock(), wanted))
+            raise
+
+    async def _write(self, wanted: bool) -> None:
+        """Write once and see whether it is so."""
         stated = await self._bounded(self._backend.write(wanted))
         on_the_word = not self._backend.can_read
         if self._backend.can_read:
@@ -236,9 +268,23 @@ class FlagWriter:
             return
         self._see(found)
         elsewhere = self._done and found is not self._desired
+        if elsewhere and self._is_our_own(found):
+            self._done = False
+            self._failures = 0
+            self._pending_since = self._clock()
+            self._changed_elsewhere = False
+            return
         if elsewhere and not self._changed_elsewhere:
             self._on_changed_elsewhere(found)
         self._changed_elsewhere = elsewhere
+
+    def _is_our_own(self, found: bool | None) -> bool:
+        """Tell whether a late write of ours may have made the flag so; each counts once."""
+        self._late = [one for one in self._late if self._clock() - one[0] <= LATE]
+        ours = next((one for one in self._late if one[1] is found), None)
+        if ours is not None:
+            self._late.remove(ours)
+        return ours is not None
 
     def _see(self, found: bool | None) -> None:
         self._confirmed = found
