@@ -32,6 +32,6 @@ def test_loss_turns_the_flag_off_soon(loss: float, rate: float, soon: float) -> 
 
 
 def test_server_that_pays_is_left_alone() -> None:
-    """Bursts, batches of like requests and short disturbances turn nothing off in two hours."""
-    flips = [watch_day(Day(rate=6.0, gain=1.3, hours=2.0), 0, others=False)[0]]
+    """Bursts, batches of like requests and short disturbances turn nothing off in an hour."""
+    flips = [watch_day(Day(rate=6.0, gain=1.3, hours=1.0), 0, others=False)[0]]
     assert flips == [0]

@@ -60,7 +60,7 @@ IMPURE_NAMES = {"__import__", "breakpoint", "eval", "exec", "input", "open", "pr
 BROUGHT_ALONG = {"multidict": "aiohttp", "pydantic-core": "pydantic", "yarl": "aiohttp"}
 
 # Modules over 300 lines; the docstring of each gives the reason.
-LONG_MODULES: set[str] = set()
+LONG_MODULES: set[str] = {"guard/flags/writer.py", "serve/guardian.py"}
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MODULE_IDS = [str(module.relative_to(PACKAGE)) for module in MODULES]

@@ -1,6 +1,8 @@
 """The guard in the sidecar: views go in as scrapes end, a flag, a state and a record come out.
 
 Nothing here waits for the flag, a disk or another server: those have tasks of their own.
+
+Longer than others: it is where everything of the guard meets, and only passes it on.
 """
 
 import asyncio

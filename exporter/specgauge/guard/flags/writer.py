@@ -5,6 +5,8 @@ written again; what others make of the flag later is told and not fought. A writ
 end is not known may still come true, minutes later: what it then undoes is written once more. A
 read-back that fails leaves the last confirmed value standing, with its time: not to see a flag
 says nothing of it.
+
+Longer than others: what is known of a flag changes in one place, between one await and the next.
 """
 
 import asyncio
