@@ -11,6 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -107,22 +108,22 @@ def stage(vllm_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """Record a baseline on the plain server, then guard the other one."""
     folder = tmp_path_factory.mktemp("guard")
     plain = Engine(python=vllm_python, log=folder / "plain.log")
-    spec = Engine(python=vllm_python, log=folder / "spec.log", speculative=NGRAM.speculative)
-    file, baseline = folder / "specgauge.yaml", folder / "baseline.json"
-    sidecar = Sidecar(target=spec.url, log=folder / "sidecar.log", config=file)
-    traffic = Traffic(speculative=spec.url, standard=plain.url)
-    try:
+    with ExitStack() as opened:
+        opened.callback(plain.kill)
         plain.start()
+        file, baseline = folder / "specgauge.yaml", folder / "baseline.json"
         _record(plain.url, baseline)
+        # Made only now: its port is free when it is made, and has to be when it starts.
+        spec = Engine(python=vllm_python, log=folder / "spec.log", speculative=NGRAM.speculative)
+        opened.callback(spec.kill)
         spec.start()
         file.write_text(json.dumps(_configuration(spec.url, plain.url, baseline, folder)))
+        sidecar = Sidecar(target=spec.url, log=folder / "sidecar.log", config=file)
+        opened.callback(sidecar.stop)
         sidecar.start()
+        traffic = Traffic(speculative=spec.url, standard=plain.url)
+        opened.callback(traffic.stop)
         yield Stage(spec=spec, plain=plain, sidecar=sidecar, traffic=traffic)
-    finally:
-        traffic.stop()
-        sidecar.stop()
-        spec.kill()
-        plain.kill()
 
 
 def _record(url: str, output: Path) -> None:
