@@ -278,7 +278,7 @@ flag:
         min_drafts=3,
         consecutive=4,
         severe=0.7,
-        decision_window=20.0,
+        decision_window=120.0,  # four intervals of guard.prometheus
         margin=0.1,
         signals=signals,
         objective=Objective(tpot_seconds=0.0025, ttft_seconds=1.0, e2e_seconds=10.0),
@@ -394,3 +394,18 @@ flag: {backend: webhook, webhook: {url: "http://f/<< flag >>"}}
     assert found.flag.terms["token"] == "hunter1"
     assert (found.prometheus.token, found.grafana.token) == ("hunter2", "hunter3")
     assert "hunter" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("more", "seconds"),
+    [("", 15.0), ("source: prometheus, prometheus: {url: 'http://p:9090', interval: 15s}", 60.0)],
+    ids=["sidecar", "pool"],
+)
+def test_one_window_of_a_pool_is_one_window(tmp_path: Path, more: str, seconds: float) -> None:
+    """A window that has to be long to hold enough scrapes is not worth several."""
+    file = tmp_path / "specgauge.yaml"
+    file.write_text(f"targets: [{{url: 'http://e:8000'}}]\nguard: {{{more}}}\n")
+    made = guard_of(load(file, env={}, overrides={}))
+    assert made is not None
+    assert made.policy.decision_window == seconds
+    assert made.decision_window == 15.0

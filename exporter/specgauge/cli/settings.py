@@ -30,6 +30,7 @@ from specgauge.model.settings import Settings, TargetSettings
 from specgauge.render.alert import levels_known
 from specgauge.render.options import Objective as PromisedTpot
 from specgauge.render.options import Options, Thresholds
+from specgauge.serve.fleet_queries import span_of
 from specgauge.units import parse_duration, quote
 
 
@@ -61,8 +62,11 @@ def guard_of(config: Config) -> GuardSettings | None:
     decision_window = min(config.decision_window, config.window)
     if guard.preset == "playbook":
         decision_window = PLAYBOOK_WINDOW
+    usual = decision_window
+    if guard.source == "prometheus":  # a pool's windows are longer, and none the more for that
+        usual = span_of(decision_window, guard.prometheus.interval).window
     return GuardSettings(
-        policy=_policy(guard, config.baseline.margin, decision_window),
+        policy=_policy(guard, config.baseline.margin, usual),
         flag=_flag(config.flag or FlagKeys()),
         decision_window=decision_window,
         source=guard.source,

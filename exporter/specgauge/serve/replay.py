@@ -71,7 +71,9 @@ class _Reel:
     """Keeps what lies between two lines: both pools and the watchman."""
 
     def __init__(self, terms: Rehearsal) -> None:
-        self._terms = replace(terms, policy=replace(terms.policy, dry_run=False))
+        window = terms.comparison.decision_window
+        acting = replace(terms.policy, dry_run=False, decision_window=window)
+        self._terms = replace(terms, policy=acting)
         self._watchman: Watchman | None = None
         self._latest = -math.inf
         self._begin_anew()
