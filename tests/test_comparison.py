@@ -129,6 +129,27 @@ def test_baseline_of_another_server_counts_in_neither() -> None:
     assert found.ratios == {}
 
 
+@pytest.mark.parametrize(
+    ("gpu", "mismatches"),
+    [("NVIDIA H200", ()), ("NVIDIA L4", ("hardware.gpu",)), (None, ())],
+    ids=["the same", "another", "not stated"],
+)
+def test_stated_facts_are_compared(gpu: str | None, mismatches: tuple[str, ...]) -> None:
+    """What no page tells and the operator states refuses a baseline of another server."""
+    stated = {} if gpu is None else {"hardware.gpu": gpu}
+    one = Followed(replace(FILE, facts={"hardware.gpu": "NVIDIA H200"}), stated=stated)
+    one.serve()
+    assert one.verdict().mismatches == mismatches
+    assert (one.totals == (0.0, 0.0)) == bool(mismatches)
+
+
+def test_the_servers_word_goes_before_a_stated_one() -> None:
+    """A fact that the server itself tells is not overruled."""
+    one = Followed(replace(FILE, facts={"model.name": "target"}), stated={"model.name": "another"})
+    one.serve()
+    assert one.verdict().mismatches == ()
+
+
 def test_window_of_evidence_is_bounded() -> None:
     """Evidence older than the window is forgotten."""
     one = Followed(window=10.0)

@@ -378,6 +378,29 @@ def test_no_margin(tmp_path: Path, text: str) -> None:
     assert load(write(tmp_path, ONE + text), env={}, overrides={}).baseline.margin == 0.0
 
 
+def test_stated_facts(tmp_path: Path) -> None:
+    """What is known of a server goes by the path that it has in a baseline file."""
+    path = write(
+        tmp_path,
+        """
+        targets:
+        - url: http://a:1
+          facts: {gpu: NVIDIA H200, gpu_count: 2, tensor_parallel: 2, revision: "2024",
+                  quantization: fp8}
+        - url: http://b:1
+        """,
+    )
+    first, second = load(path, env={}, overrides={}).targets
+    assert first.facts.stated == {
+        "model.revision": "2024",
+        "model.quantization": "fp8",
+        "hardware.gpu": "NVIDIA H200",
+        "hardware.count": 2,
+        "parallelism.tensor": 2,
+    }
+    assert second.facts.stated == {}
+
+
 def test_baseline_keys(tmp_path: Path) -> None:
     """A file and a folder lie beside the configuration; a sibling goes by its name."""
     write(tmp_path, "{}", "b.json")

@@ -185,6 +185,7 @@ def _target(target: Target) -> TargetSettings:
         url=target.address.page,
         role=target.role,
         hints=Hints(method=target.method, engines=target.engines),
+        facts=target.facts.stated,
         headers=request_headers(target.auth),
         ca_file=_text(tls.ca_file),
         cert_file=_text(tls.cert_file),

@@ -31,6 +31,7 @@ from specgauge.config.fields import (
     Url,
 )
 from specgauge.config.flag_keys import FlagKeys
+from specgauge.config.guard_fields import Words
 from specgauge.config.guard_keys import GuardKeys
 from specgauge.config.rules_keys import RulesKeys
 from specgauge.config.section import SETTINGS, secret_key
@@ -73,6 +74,33 @@ class Tls(BaseModel):
     )
 
 
+class Facts(BaseModel):
+    """What no page tells of a server, for choosing and refusing baselines.
+
+    Where the server does tell, its own word holds.
+    """
+
+    model_config = SETTINGS
+
+    revision: Words = Field(default=None, description="Revision of the model.")
+    quantization: Words = Field(default=None, description="Quantisation of the model.")
+    gpu: Words = Field(default=None, description="GPU, as nvidia-smi names it.")
+    gpu_count: Count = Field(default=None, description="How many GPUs.")
+    tensor_parallel: Count = Field(default=None, description="Tensor-parallel size.")
+
+    @property
+    def stated(self) -> dict[str, object]:
+        """Give those that are stated by their dotted path in a baseline file."""
+        told = {
+            "model.revision": self.revision,
+            "model.quantization": self.quantization,
+            "hardware.gpu": self.gpu,
+            "hardware.count": self.gpu_count,
+            "parallelism.tensor": self.tensor_parallel,
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
+
 class Target(BaseModel):
     """One server to watch."""
 
@@ -95,6 +123,9 @@ class Target(BaseModel):
     )
     method: Method = Field(
         default=None, description="Speculation method it was started with; no page tells."
+    )
+    facts: Facts = Field(
+        default_factory=Facts, description="What else is known of it and no page tells."
     )
     auth: Auth = Field(default_factory=Auth, description="How to authenticate to it.")
     tls: Tls = Field(default_factory=Tls, description="TLS settings, for https:// only.")

@@ -9,12 +9,16 @@ from specgauge.model.derived import Hints
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSettings:
-    """One server to watch; `url` is that of its metrics page."""
+    """One server to watch; `url` is that of its metrics page.
+
+    `facts` are what no page tells, by their dotted path in a baseline file.
+    """
 
     name: str
     url: str
     role: str = "speculative"
     hints: Hints = field(default_factory=Hints)
+    facts: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     ca_file: str | None = None
     cert_file: str | None = None

@@ -216,6 +216,7 @@ class Sidecar:
             window=settings.window,
             terms=_judging(settings, guard),
             guarded=guard is not None,
+            stated=target.facts,
         )
 
     def _sibling(self, target: TargetSettings) -> Sibling | None:

@@ -26,7 +26,10 @@ LiveBaseline = Callable[[str], Baseline | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonTerms:
-    """What is compared with, and when a verdict is sure; times in seconds."""
+    """What is compared with, and when a verdict is sure; times in seconds.
+
+    `stated` are facts of the server that no page tells, by their dotted path in a baseline file.
+    """
 
     baselines: tuple[Baseline, ...] = ()
     live: LiveBaseline | None = None
@@ -35,6 +38,7 @@ class ComparisonTerms:
     window: float = 60.0
     terms: Terms = field(default_factory=Terms)
     guarded: bool = False
+    stated: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def wanted(self) -> bool:
@@ -164,12 +168,15 @@ class Comparison:
         return next(one for one in recorded if one.source == found.source)
 
     def facts(self, model: str, page: Page, version: str | None) -> dict[str, object]:
-        """Tell what is known of the server; worked out again only when the page's shape changes."""
+        """Tell what is known of the server; worked out again only when the page's shape changes.
+
+        What the server tells goes before what was stated of it.
+        """
         layout, known, found = self._facts
         if layout is not page.layout or known != version:
             found = {one: facts_of(page, one, version=version) for one in page.layout.engines}
             self._facts = (page.layout, version, found)
-        return found[model]
+        return {**self.terms.stated, **found[model]} if self.terms.stated else found[model]
 
     def _note_load(self, interval: Interval, dialect: Dialect) -> None:
         sums: dict[str, list[float]] = {}
