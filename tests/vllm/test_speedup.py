@@ -26,9 +26,9 @@ from tests.vllm.sidecar import Sidecar, record_baseline, verdict
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(900)]
 
 ROUNDS = 5
-BOUT_SECONDS = 6.0
+BOUT_SECONDS = 12.0
 REST_SECONDS = 1.5  # a server's worker goes on waiting busily for a second after its last step
-DECISION_SECONDS = 5
+DECISION_SECONDS = 10
 CONCURRENCY = 3
 LENGTHS = (96, 224, 128, 192, 160)
 PROMPTS = 64
@@ -90,9 +90,9 @@ class Round:
         return self.plain.seat_tpot / self.drafting.seat_tpot
 
     @property
-    def live_speedup(self) -> float:
-        """The sidecar's word for it."""
-        return self.live.total(SPEEDUP, basis="concurrency")
+    def live_speedup(self) -> float | None:
+        """The sidecar's word for it, if it has one."""
+        return self.live.total(SPEEDUP, basis="concurrency") if self.live.has(SPEEDUP) else None
 
     @property
     def live_verdict(self) -> str | None:
@@ -226,7 +226,11 @@ def _want(rounds: Sequence[Round], seen: object, *, right: bool) -> None:
 
 def test_the_live_speedup_is_the_clients(rounds: list[Round]) -> None:
     """The sidecar's speedup is how many times as fast the client had its tokens."""
-    _hold([one.live_speedup / one.clients_speedup for one in rounds], rounds)
+    said = [
+        one.live_speedup / one.clients_speedup for one in rounds if one.live_speedup is not None
+    ]
+    _want(rounds, said, right=len(said) > ROUNDS // 2)
+    _hold(said, rounds)
 
 
 @pytest.mark.parametrize("which", ["plain", "drafting"])
