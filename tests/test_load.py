@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,17 @@ async def test_a_request_asks_for_a_stream_with_usage() -> None:
         "stream_options": {"include_usage": True},
         "ignore_eos": True,
     }
+
+
+async def test_only_some_requests_ask_for_more() -> None:
+    """What may slow the server is asked of one request in three; the others believe that one."""
+    terms = replace(EXTRAS, optioned=3)
+    engine = Engine(faults=Faults(held_back=4))
+    async with serving_engine(engine), generating(engine.url) as generator:
+        requests = [await generator.send(terms, ASK) for _ in range(4)]
+    asked = [body["stream_options"].get("continuous_usage_stats", False) for body in engine.bodies]
+    assert asked == [True, False, False, True]
+    assert [one.first_tokens for one in requests] == [5, 5, 5, 5]
 
 
 async def test_chat_sends_messages() -> None:

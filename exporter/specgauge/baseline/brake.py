@@ -64,12 +64,18 @@ class Brake:
 
 
 class Guard:
-    """Pulls the brake where a level fails, hurts its server, or is no baseline."""
+    """Pulls the brake where a level fails, hurts its server, or is no baseline.
 
-    def __init__(self, brake: Brake, *, shared: bool, poll: float) -> None:
+    A server that is meant to be `speculative` may draft.
+    """
+
+    def __init__(
+        self, brake: Brake, *, shared: bool, poll: float, speculative: bool = False
+    ) -> None:
         self.kv_max: float | None = None
         self._brake = brake
         self._shared = shared
+        self._speculative = speculative
         self._patience = PATIENCE * poll
         self._row = self._bad = self._ended = 0
         self._waiting: list[float] = []
@@ -99,7 +105,7 @@ class Guard:
             self._brake.pull(Why.LIMIT, f"the KV cache is {usage:.0%} full")
         if found.restarted:
             self._brake.pull(Why.RESTARTED, "the server restarted under load")
-        if found.speculates is not None:
+        if found.speculates is not None and not self._speculative:
             reason = f"the server speculates: {found.speculates}; a baseline is recorded without"
             self._brake.pull(Why.SPECULATION, reason)
 

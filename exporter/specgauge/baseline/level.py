@@ -47,6 +47,7 @@ class Surroundings:
     clock: Callable[[], float]
     report: Callable[[Live], None]
     shared: bool = False
+    speculative: bool = False
     poll: float = 1.0
     drain: float = 60.0
 
@@ -57,7 +58,12 @@ class Level:
     def __init__(self, load: Load, around: Surroundings) -> None:
         self._load = load
         self._around = around
-        self._guard = Guard(around.brake, shared=around.shared, poll=around.poll)
+        self._guard = Guard(
+            around.brake,
+            shared=around.shared,
+            poll=around.poll,
+            speculative=around.speculative,
+        )
         self._requests: list[Request] = []
         self._pieces: list[Piece] = []
         self._edges: list[Look | None] = []

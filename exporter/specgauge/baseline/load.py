@@ -30,7 +30,12 @@ Done = Callable[[Request], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How requests are put: what goes into every one of them besides prompt and length."""
+    """How requests are put: what goes into every one of them besides prompt and length.
+
+    `stream_options` go into one request of every `optioned` only: what they ask for may be work
+    that slows the server which is measured. The others' first chunks are taken to hold as many
+    tokens as that of the last request which told.
+    """
 
     endpoint: Endpoint = "completions"
     model: str
@@ -38,6 +43,7 @@ class Terms:
     headers: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, Any] = field(default_factory=dict)
     stream_options: Mapping[str, Any] = field(default_factory=dict)
+    optioned: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +99,8 @@ class Generator:
         self._idle: list[Exchange] = []
         self._flying: set[_Flight] = set()
         self._landed_chunks = 0
+        self._sent = 0
+        self._told: int | None = None
         self.late = array("d")
         """Seconds by which the loop was behind, a hundred times a second."""
 
@@ -128,6 +136,9 @@ class Generator:
     async def send(self, terms: Terms, ask: Ask) -> Request:
         """Send one request and wait for the end of its answer; failures are in the record."""
         clock = asyncio.get_running_loop().time
+        if self._sent % terms.optioned:
+            terms = replace(terms, stream_options={})
+        self._sent += 1
         data = write_request(self._address, terms, ask)
         flight = _Flight(Take(clock(), asked=ask.tokens))
         self._flying.add(flight)
@@ -136,7 +147,11 @@ class Generator:
         finally:
             self._flying.remove(flight)
             self._landed_chunks += flight.take.chunks
-        return flight.take.close(clock(), cut=flight.given_up)
+        request = flight.take.close(clock(), cut=flight.given_up)
+        if not terms.stream_options and request.outcome is Outcome.COMPLETE:
+            return replace(request, first_tokens=request.first_tokens or self._told)
+        self._told = request.first_tokens or self._told
+        return request
 
     def give_up(self) -> None:
         """End every request under way; their records say that it was us."""
