@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -9,7 +10,6 @@ from pathlib import Path
 
 from tests.flag_servers import Asked, FlagServer, Reply, flag_server
 from tests.sidecars import DEADLINE, until
-from tests.test_prometheus import _drain, _find_url
 
 SCRAPE = 0.2
 CONFIG = """
@@ -121,20 +121,27 @@ async def _serving(members: list[Member]) -> AsyncIterator[list[FlagServer]]:
 @asynccontextmanager
 async def running(program: str, folder: Path, config: str = "") -> AsyncIterator[str]:
     """Run a Prometheus on a free port over `folder`/data; gives its URL."""
-    (folder / "prometheus.yml").write_text(config)
+    file = folder / "prometheus.yml"
+    file.write_text(config)
+    command = (program, f"--config.file={file}", f"--storage.tsdb.path={folder / 'data'}")
+    async with prometheus_at(*command, "--storage.tsdb.retention.time=100y") as url:
+        yield url
+
+
+@asynccontextmanager
+async def prometheus_at(*command: str, folder: Path | None = None) -> AsyncIterator[str]:
+    """Run a Prometheus by its command line in a folder, on a free port; gives its URL."""
     process = await asyncio.create_subprocess_exec(
-        program,
-        f"--config.file={folder / 'prometheus.yml'}",
-        f"--storage.tsdb.path={folder / 'data'}",
-        "--storage.tsdb.retention.time=100y",
+        *command,
         "--web.listen-address=127.0.0.1:0",
         stderr=asyncio.subprocess.PIPE,
+        cwd=folder,
     )
     reading: asyncio.Task[None] | None = None
     try:
         assert process.stderr is not None
-        url = await asyncio.wait_for(_find_url(process.stderr), DEADLINE)
-        reading = asyncio.create_task(_drain(process.stderr))
+        url = await asyncio.wait_for(find_url(process.stderr), DEADLINE)
+        reading = asyncio.create_task(drain(process.stderr))
         yield url
     finally:
         with suppress(ProcessLookupError):
@@ -142,6 +149,22 @@ async def running(program: str, folder: Path, config: str = "") -> AsyncIterator
         await process.wait()
         if reading is not None:
             await reading
+
+
+async def find_url(log: asyncio.StreamReader) -> str:
+    """Read on until it is ready; the port stands in an earlier line."""
+    seen = ""
+    async for line in log:
+        seen += line.decode()
+        found = re.search(r'"Listening on" address=(\S+)', seen)
+        if found and "Server is ready" in seen:
+            return f"http://{found[1]}"
+    raise AssertionError(seen)
+
+
+async def drain(log: asyncio.StreamReader) -> None:
+    while await log.read(1 << 16):
+        pass
 
 
 def past(start: float, seconds: float, every: float) -> Iterator[str]:

@@ -3,13 +3,14 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from tests.fleets import prometheus_at
 from tests.sidecars import DEADLINE, Running, quick, sidecar
 
 from specgauge.model import names
@@ -88,42 +89,12 @@ class Server:
 async def scraping(program: str, folder: Path, address: str) -> AsyncIterator[Server]:
     """Run Prometheus on a free port until the end, scraping one address each second."""
     (folder / "prometheus.yml").write_text(CONFIG.format(address=address))
-    process = await asyncio.create_subprocess_exec(
-        program,
-        f"--config.file={folder / 'prometheus.yml'}",
-        f"--storage.tsdb.path={folder / 'data'}",
-        "--web.listen-address=127.0.0.1:0",
-        stderr=asyncio.subprocess.PIPE,
-    )
-    reading: asyncio.Task[None] | None = None
-    try:
-        assert process.stderr is not None
-        url = await asyncio.wait_for(_find_url(process.stderr), DEADLINE)
-        reading = asyncio.create_task(_drain(process.stderr))
-        async with aiohttp.ClientSession(url) as client:
-            yield Server(client)
-    finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        await process.wait()
-        if reading is not None:
-            await reading
-
-
-async def _find_url(log: asyncio.StreamReader) -> str:
-    """Read on until it is ready; the port stands in an earlier line."""
-    seen = ""
-    async for line in log:
-        seen += line.decode()
-        found = re.search(r'"Listening on" address=(\S+)', seen)
-        if found and "Server is ready" in seen:
-            return f"http://{found[1]}"
-    raise AssertionError(seen)
-
-
-async def _drain(log: asyncio.StreamReader) -> None:
-    while await log.read(1 << 16):
-        pass
+    command = (program, f"--config.file={folder / 'prometheus.yml'}")
+    async with (
+        prometheus_at(*command, f"--storage.tsdb.path={folder / 'data'}") as url,
+        aiohttp.ClientSession(url) as client,
+    ):
+        yield Server(client)
 
 
 def rates(formula: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -14,12 +15,12 @@ from typing import Any
 import aiohttp
 import pytest
 from tests.flag_servers import Asked, FlagServer, Reply, flag_server
-from tests.fleets import running
+from tests.fleets import drain, prometheus_at, running
 from tests.guarding import QUICK, TOKEN, Guarded, Machine, guarded, machine, write_config
-from tests.ruling import RULES, rules_in
+from tests.ruling import ROOT, RULES, alerts_in, promtool, rules_in
 from tests.servers import answer, serving
 from tests.sidecars import DEADLINE, Process, specgauge
-from tests.test_prometheus import Server, _drain
+from tests.test_prometheus import Server
 
 from specgauge.cli.guard.configuration import read_config
 from specgauge.cli.settings import rules_of
@@ -162,7 +163,7 @@ async def alerting(program: str, folder: Path, config: str) -> AsyncIterator[str
     reading: asyncio.Task[None] | None = None
     try:
         address = await asyncio.wait_for(_listening(process.stderr), DEADLINE)
-        reading = asyncio.create_task(_drain(process.stderr))
+        reading = asyncio.create_task(drain(process.stderr))
         yield address
     finally:
         with suppress(ProcessLookupError):
@@ -321,6 +322,22 @@ async def test_alerts_arrive(prometheus: str, alertmanager: str, tmp_path: Path)
         await recovery(made, at)
         await recorded_collapse(made)
         await panels(made.prometheus, host(at.acting.sidecar.url))
+
+
+async def test_the_readmes_commands_list_the_alerts(prometheus: str, tmp_path: Path) -> None:
+    """A bare Prometheus, started as the README says, knows every alert that lies in `rules/`."""
+    section = (ROOT / "README.md").read_text().partition("## Alerts and dashboards")[2]
+    check, start, ask = section.split("```")[1].strip().splitlines()
+    code, said = promtool(*shlex.split(check)[1:], folder=ROOT)
+    assert code == 0, said
+    assert shlex.split(start)[0] == "prometheus"
+    options = [word.replace("prometheus-data", str(tmp_path)) for word in shlex.split(start)[1:]]
+    async with prometheus_at(prometheus, *options, folder=ROOT) as url:
+        asked = shlex.split(ask)[-1].replace("http://127.0.0.1:9090", url)
+        async with aiohttp.ClientSession() as client, client.get(asked) as answer:
+            groups = (await answer.json())["data"]["groups"]
+    listed = {rule["name"] for group in groups for rule in group["rules"]}
+    assert listed == set(alerts_in(RULES / "specgauge.rules.yaml"))
 
 
 async def shown_at(demo: Process) -> dict[str, str]:
