@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
@@ -17,16 +18,23 @@ from specgauge.model.view import TargetView, View
 from specgauge.serve.appoint import check_guard, guarded_name, make_guardian
 from specgauge.serve.collector import ViewCollector
 from specgauge.serve.comparison import ComparisonTerms
+from specgauge.serve.events import Events
 from specgauge.serve.exposition import Oven
 from specgauge.serve.fleet import make_fleet
+from specgauge.serve.guard_document import guard_document
 from specgauge.serve.guardian import Guardian
 from specgauge.serve.log import Log
 from specgauge.serve.loop import Pace, TargetLoop
 from specgauge.serve.sibling import Sibling
+from specgauge.serve.status import status_document
 from specgauge.serve.tracker import Tracker
+from specgauge.serve.trend import Trend
 from specgauge.serve.web import Site, WebServer
 
 _STOP_SECONDS = 1.0
+_FRESH_SECONDS = 15.0
+"""Points so young go to open pages with every change, so that one that missed a few has them."""
+
 STANDARD = "standard"
 """The role of a target that serves without speculation."""
 
@@ -57,6 +65,8 @@ class Sidecar:
         self._view = View(targets=())
         self._server: WebServer | None = None
         self._oven = self._make_oven()
+        self._trend = Trend()
+        self._events = Events(self._picture)
 
     @property
     def url(self) -> str:
@@ -85,6 +95,8 @@ class Sidecar:
             token=lambda: self._settings.token,
             running=lambda: all(not task.done() for _, task in self._loops.values()),
             guard=lambda: self._guardian,
+            trend=lambda since: self._trend.document(self._view, since=since),
+            events=self._events.stream,
         )
         server = WebServer(site, host=self._settings.host, port=self._settings.port, log=self._log)
         await server.start()
@@ -255,6 +267,17 @@ class Sidecar:
             reload_ok=self._reload_ok,
             guard=self._guardian.view if self._guardian else None,
         )
+        self._trend.take(self._view)
+        self._events.change()
+
+    def _picture(self) -> dict[str, Any]:
+        """Write all that the page shows, and the newest of its curves."""
+        view = self._view
+        return {
+            "status": status_document(view),
+            "guard": guard_document(view.guard),
+            "trend": self._trend.document(view, since=self._pace.unix() - _FRESH_SECONDS),
+        }
 
     def _make_oven(self) -> Oven:
         registry = CollectorRegistry()

@@ -22,6 +22,8 @@ _MODES = ("on", "off", "auto")
 _LONGEST_REASON = 500
 _LONGEST_SECONDS = 366 * 86400.0
 _KEYS = {"mode", "for", "reason"}
+_NO_GUARD = "no guard is configured; add guard: to the file"
+_NOT_OURS = "another process holds guard.lock_file; ask that one"
 
 
 class Commanded(Protocol):
@@ -29,6 +31,9 @@ class Commanded(Protocol):
 
     def override(self, mode: str, seconds: float | None, reason: str) -> None:
         """Have the flag on, off or left to the evidence."""
+
+    def probe(self) -> str:
+        """Have the next probe at once; says why not, or nothing."""
 
     @property
     def ours(self) -> bool:
@@ -63,6 +68,10 @@ def add_control(app: web.Application, control: Control) -> None:
             return refused
         return await _ordered(control.guard(), request)
 
+    async def probe(request: web.Request) -> web.Response:
+        refused = refusal(request, control.token())
+        return _probe(control.guard()) if refused is None else refused
+
     async def ofrep(request: web.Request) -> web.Response:
         flag = _served(control)
         if flag is None:
@@ -78,6 +87,7 @@ def add_control(app: web.Application, control: Control) -> None:
     app.router.add_get("/api/v1/guard", guard)
     app.router.add_get("/api/v1/history", history)
     app.router.add_post("/api/v1/guard/override", override)
+    app.router.add_post("/api/v1/guard/probe", probe)
     app.router.add_post("/ofrep/v1/evaluate/flags/{key:.+}", ofrep)
     app.router.add_get("/flags.json", flagd)
 
@@ -118,15 +128,26 @@ async def _evaluated(flag: EmbeddedFlag, request: web.Request) -> web.Response:
     return _answer(evaluate(flag, key, body))
 
 
+def _probe(guard: Commanded | None) -> web.Response:
+    if guard is None:
+        return _text(HTTPStatus.NOT_FOUND, _NO_GUARD)
+    if not guard.ours:
+        return _text(HTTPStatus.CONFLICT, _NOT_OURS)
+    why_not = guard.probe()
+    if why_not:
+        return _text(HTTPStatus.CONFLICT, why_not)
+    return web.json_response({"probe": "due"}, headers=NO_STORE)
+
+
 def _override(guard: Commanded | None, body: bytes) -> web.Response:
     if guard is None:
-        return _text(HTTPStatus.NOT_FOUND, "no guard is configured; add guard: to the file")
+        return _text(HTTPStatus.NOT_FOUND, _NO_GUARD)
     try:
         mode, seconds, reason = _read(body)
     except ValueError as error:
         return _text(HTTPStatus.BAD_REQUEST, str(error))
     if not guard.ours:
-        return _text(HTTPStatus.CONFLICT, "another process holds guard.lock_file; ask that one")
+        return _text(HTTPStatus.CONFLICT, _NOT_OURS)
     guard.override(mode, seconds, reason)
     return web.json_response({"mode": mode, "for_seconds": seconds}, headers=NO_STORE)
 

@@ -237,6 +237,18 @@ class Guardian:
         self._log.info("guard_override", mode=mode, seconds=seconds or 0.0, reason=reason)
         self._save(force=True)
 
+    def probe(self) -> str:
+        """Have the next probe begin with the next scrape; says why not, or nothing."""
+        state = self._watchman.state
+        if state.phase is not Phase.FALLBACK:
+            return f"the guard is {state.phase}: only in fallback is there a probe to wait for"
+        if not self.guarded.settings.policy.probes:
+            return "guard.recovery.mode is manual: override the guard with on instead"
+        self._watchman.state = replace(state, next_probe=self._pace.now())
+        self._log.info("guard_probe_asked", target=self.guarded.target)
+        self._save(force=True)
+        return ""
+
     def _status(self) -> FlagStatus:
         written = self._writer.view()
         flag = self.guarded.settings.flag

@@ -1,31 +1,20 @@
 """The sidecar's web server: routes to values that others made; decides nothing."""
 
-import importlib.resources
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any
 
 from aiohttp import web
 
 from specgauge.model.view import View
 from specgauge.serve.body import LONGEST_BODY
-from specgauge.serve.control import NO_STORE, Commanded, Control, add_control, refusal
+from specgauge.serve.control import Commanded, Control, add_control, refusal
 from specgauge.serve.exposition import Oven
 from specgauge.serve.log import Log, server_logger
-from specgauge.serve.status import status_document
+from specgauge.serve.page_routes import Shown, Stream, add_page
 
 _STOP_SECONDS = 1.0
-_PAGE_HEADERS = {
-    **NO_STORE,
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
-    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'self'",
-    "X-Content-Type-Options": "nosniff",
-}
-_ASSETS = {
-    "": ("index.html", "text/html"),
-    "page.js": ("page.js", "text/javascript"),
-    "page.css": ("page.css", "text/css"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +26,8 @@ class Site:
     reload: Callable[[], list[str]]
     token: Callable[[], str | None]
     running: Callable[[], bool]
+    trend: Callable[[float], dict[str, Any]]
+    events: Stream
     guard: Callable[[], Commanded | None] = lambda: None
 
 
@@ -91,9 +82,6 @@ def application(site: Site) -> web.Application:
             headers["Content-Encoding"] = baked.encoding
         return web.Response(body=baked.body, headers=headers)
 
-    async def status(_: web.Request) -> web.Response:
-        return web.json_response(status_document(site.view()), headers=NO_STORE)
-
     async def healthy(_: web.Request) -> web.Response:
         alive = site.running()
         code = HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE
@@ -114,22 +102,9 @@ def application(site: Site) -> web.Application:
 
     app = web.Application(client_max_size=LONGEST_BODY)
     app.router.add_get("/metrics", metrics)
-    app.router.add_get("/api/v1/status", status)
     app.router.add_get("/-/healthy", healthy)
     app.router.add_get("/-/ready", ready)
     app.router.add_post("/-/reload", reload)
     add_control(app, Control(view=site.view, guard=site.guard, token=site.token))
-    for path in _ASSETS:
-        app.router.add_get(f"/{path}", _asset(path))
+    add_page(app, Shown(view=site.view, trend=site.trend, events=site.events))
     return app
-
-
-def _asset(path: str) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """Serve one file of the status page; read once, for it never changes."""
-    name, kind = _ASSETS[path]
-    body = importlib.resources.files("specgauge.serve.page").joinpath(name).read_bytes()
-
-    async def answer(_: web.Request) -> web.Response:
-        return web.Response(body=body, content_type=kind, charset="utf-8", headers=_PAGE_HEADERS)
-
-    return answer
