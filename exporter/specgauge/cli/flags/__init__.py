@@ -1,0 +1,1 @@
+"""`specgauge flags`: a thin rim over preflight/flags."""

@@ -1,0 +1,1 @@
+"""What is decided before speculation goes live: one folder a capability."""

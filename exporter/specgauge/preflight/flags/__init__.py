@@ -1,0 +1,1 @@
+"""The command line of speculation by release: read, translated, explained and checked."""
