@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from specgauge.model.settings import TargetSettings
 from specgauge.model.view import View
 from specgauge.serve.collector import ViewCollector
+from specgauge.serve.events import Events
 from specgauge.serve.exposition import Oven
 from specgauge.serve.log import Log
 from specgauge.serve.scrape import Endpoint, Scraper
@@ -192,6 +193,8 @@ async def _measure_serving(kitchen: Kitchen, cycle: Cycle, turns: int) -> list[R
         reload=list,
         token=lambda: None,
         running=lambda: True,
+        trend=lambda _: {},
+        events=Events(dict).stream,
     )
     server = WebServer(site, host="127.0.0.1", port=0, log=Log(sys.stderr))
     await server.start()

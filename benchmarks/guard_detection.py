@@ -1,6 +1,6 @@
 """How soon the guard turns speculation off once it costs, and how often it does so for nothing.
 
-    python benchmarks/guard_detection.py --jobs 15      # about 20 minutes on 15 cores
+    python benchmarks/guard_detection.py --jobs 15      # about an hour on 15 cores
     python benchmarks/guard_detection.py --quick        # two minutes on two cores
     python benchmarks/guard_detection.py --only delay --seeds 20
 

@@ -17,6 +17,7 @@ from specgauge.derive.speedup import Piece
 from specgauge.derive.summary import summarise
 from specgauge.derive.window import windows
 from specgauge.engines.reader import Reader
+from specgauge.guard.fall import windows_in
 from specgauge.guard.policy import Policy
 from specgauge.model.baseline import Baseline, Curve
 from specgauge.model.derived import Derived, Hints
@@ -24,10 +25,11 @@ from specgauge.model.guard import Decision, Look, Phase
 from specgauge.model.ledger import Interval, Ledger, ModelWindow
 from specgauge.model.quantity import Cell, Kind, Page, Quantity
 from specgauge.model.verdict import Judgement
-from specgauge.serve.comparison import Comparison, ComparisonTerms, clears, unclear
-from specgauge.serve.looks import look
+from specgauge.serve.comparison import Comparison, ComparisonTerms
+from specgauge.serve.looks import counts, look
 from specgauge.serve.pools import Room
 from specgauge.serve.watchman import Circumstances, Watchman
+from specgauge.serve.windows import choose
 
 MODEL = "target"
 WINDOW = 60.0
@@ -127,7 +129,9 @@ class Live:
         self._begin(time)
 
     def _begin(self, time: float) -> None:
-        terms = ComparisonTerms(baselines=(self._baseline,), window=WINDOW, guarded=True)
+        terms = ComparisonTerms(
+            baselines=(self._baseline,), window=WINDOW, guarded=True, policy=self._policy
+        )
         self._compared = Comparison(terms)
         self._watchman = Watchman(self._policy, time=time)
         self._watchman.adopt(read_back=True, saved=None, time=time)
@@ -167,12 +171,22 @@ class Live:
         while history[0].time < now - WINDOW:
             history.popleft()
         history.append(_Snapshot(time=now, totals=ledger.totals))
-        found = usual = self._since(begin, ledger, now)
-        if unclear(usual[1]):
-            longer = (self._since(start, ledger, now) for start in compared.longer(begin, now))
-            found = next((one for one in longer if clears(one[1], usual[1])), usual)
+        usual = self._since(begin, ledger, now)
+        starts = compared.longer(usual[1], begin, now, self._baseline)
+        longer = (self._since(start, ledger, now) for start in starts)
+        _, found = choose(
+            usual,
+            longer,
+            lambda one: one[1],
+            worth=lambda one: self._worth(one[0], now),
+            severe=self._policy.severe,
+        )
         (window, derived, snap), judged = found
         return look(window, derived, judged, interval, start=snap.time, served={})
+
+    def _worth(self, shown: _Window, now: float) -> int:
+        window, _, snap = shown
+        return windows_in(now - snap.time, counts(window.sums), self._policy)
 
     def _since(self, begin: float, ledger: Ledger, now: float) -> tuple[_Window, Judgement]:
         snap = next(one for one in self._history if begin - 1e-6 <= one.time < now)

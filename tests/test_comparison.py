@@ -161,6 +161,42 @@ def test_window_of_evidence_is_bounded() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tokens", "quiet", "lengths"),
+    [
+        pytest.param(400.0, False, [30.0, 45.0, 60.0], id="a loss all along"),
+        pytest.param(600.0, False, [30.0, 45.0], id="a loss for less than a minute"),
+        pytest.param(600.0, True, [30.0, 45.0, 60.0], id="nobody before it"),
+    ],
+)
+def test_longer_windows_of_a_loss_hold_nothing_else(
+    tokens: float,
+    quiet: bool,
+    lengths: list[float],
+) -> None:
+    """Each part that is added has to point to a loss too; one without traffic points nowhere."""
+    one = Followed()
+    for _ in range(15):
+        one.serve(*((0.0, 0.0) if quiet else (tokens, 5.0)), firsts=0.0 if quiet else 5.0)
+    for _ in range(45):
+        one.serve(400.0, 5.0)
+    begin = one.made.start("target", one.time)
+    starts = one.made.longer(one.verdict(begin), begin, one.time, one.chosen())
+    assert [one.time - start for start in starts] == pytest.approx(lengths)
+
+
+def test_longer_windows_of_a_gain_or_without_a_baseline() -> None:
+    """A gain may hold what it likes, and so may what cannot be compared."""
+    one = Followed()
+    for tokens in (400.0, 600.0):
+        for _ in range(30):
+            one.serve(tokens, 5.0)
+    begin = one.made.start("target", one.time)
+    gain = one.verdict(begin)
+    assert len(list(one.made.longer(gain, begin, one.time, one.chosen()))) == 3
+    assert len(list(one.made.longer(gain, begin, one.time, None))) == 3
+
+
+@pytest.mark.parametrize(
     ("rate", "length"),
     [
         pytest.param(1000.0, 15.0, id="plenty"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from specgauge.guard.cooldown import wait
 from specgauge.guard.decide import begin, decide
+from specgauge.guard.fall import windows_in
 from specgauge.guard.policy import Policy
 from specgauge.model.guard import (
     Assessment,
@@ -302,6 +303,51 @@ def test_overlapping_windows_count_once() -> None:
         assert guard.see(window(end, DEGRADED)).state is Phase.ACTIVE
     assert guard.state.streak == 1
     assert guard.see(window(30.0, DEGRADED)).state is Phase.FALLBACK
+
+
+def test_a_longer_window_takes_the_place_of_those_it_overlaps() -> None:
+    """A window that is worth two is enough, also where one that it overlaps was counted before."""
+    guard = Guard()
+    assert guard.see(window(20.0, DEGRADED)).reason == GuardReason.NOT_YET_IN_A_ROW
+    few = {"requests": 19.0}
+    found = guard.see(window(30.0, DEGRADED, lasting=30.0, numbers=few))
+    assert found.reason == GuardReason.NOT_YET_IN_A_ROW
+    assert guard.state.streak == 1
+    many = {"requests": 20.0}
+    found = guard.see(window(31.0, DEGRADED, lasting=30.0, numbers=many))
+    assert found.state is Phase.FALLBACK
+
+
+@pytest.mark.parametrize(
+    ("seconds", "requests", "playbook", "worth"),
+    [
+        pytest.param(15.0, 100.0, False, 1, id="one"),
+        pytest.param(44.9, 100.0, False, 2, id="two and a rest"),
+        pytest.param(60.0, 29.0, False, 2, id="the requests of two"),
+        pytest.param(60.0, 0.0, False, 1, id="never nothing"),
+        pytest.param(60.0, 100.0, True, 1, id="the playbook's own"),
+    ],
+)
+def test_how_many_windows_one_is_worth(
+    seconds: float, requests: float, playbook: bool, worth: int
+) -> None:
+    """As many as it holds in time and in requests; a window of the playbook is always one."""
+    policy = Policy(playbook=playbook)
+    assert windows_in(seconds, {"first_tokens": requests}, policy) == worth
+
+
+def test_a_longer_window_takes_no_place_from_before_the_row() -> None:
+    """What began before the healthy window that ended the last row is in no later row."""
+    guard = Guard()
+    guard.see(window(15.0, DEGRADED))
+    guard.see(window(25.0))
+    guard.see(window(26.0, DEGRADED))
+    assert guard.state.row_from == 10.0
+    numbers = {"requests": 40.0}
+    found = guard.see(window(39.0, DEGRADED, lasting=30.0, numbers=numbers))
+    assert found.reason == GuardReason.NOT_YET_IN_A_ROW
+    found = guard.see(window(40.0, DEGRADED, lasting=30.0, numbers=numbers))
+    assert found.state is Phase.FALLBACK
 
 
 def test_one_severe_window_is_enough() -> None:

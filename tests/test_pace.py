@@ -39,6 +39,8 @@ def test_windows_that_overlap_are_one() -> None:
     "shown",
     [
         pytest.param(look("pays", end=15.0), id="no speedup"),
+        pytest.param(window(15.0, 0.0), id="no tokens"),
+        pytest.param(window(15.0, -1.0), id="below nothing"),
         pytest.param(look("no baseline", end=15.0, numbers={"speedup_ratio": 1.0}), id="uncovered"),
         pytest.param(
             Look(start=15.0, end=15.0, covered=True, numbers={"speedup_ratio": 1.0}), id="no time"
@@ -50,10 +52,13 @@ def test_what_is_no_window(shown: Look) -> None:
     assert keep_pace(Pace(), shown) == Pace()
 
 
-def test_the_past_is_ten_minutes() -> None:
-    """Older windows are forgotten."""
-    pace = keep_pace(past([1.5] * 4), window(700.0, 1.2))
-    assert [one.speedup for one in pace.windows] == [1.2]
+def test_the_past_is_half_an_hour() -> None:
+    """Older windows are forgotten; ten minutes tell what one window is worth alone."""
+    pace = keep_pace(past([1.5, 0.9, 2.1]), window(700.0, 1.2))
+    assert [one.speedup for one in pace.windows] == [1.5, 0.9, 2.1, 1.2]
+    assert upper_end(pace, window(800.0, 0.6, high=0.62)) == 0.62
+    pace = keep_pace(pace, window(1900.0, 1.3))
+    assert [one.speedup for one in pace.windows] == [1.2, 1.3]
 
 
 def test_without_an_interval_or_a_past() -> None:

@@ -182,6 +182,7 @@ def under(
             interval=usual_spacing(entries),
             decision_window=decision_window,
             guarded=True,
+            policy=policy or Policy(startup_grace=0.0),
         ),
     )
 

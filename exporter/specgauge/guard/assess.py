@@ -20,7 +20,7 @@ from specgauge.guard.collapse import Watched, settle, watch
 from specgauge.guard.failures import Restarts, judge_errors, judge_restarts, remember_restarts
 from specgauge.guard.finding import Finding
 from specgauge.guard.latency import judge_latency
-from specgauge.guard.pace import Pace, keep_pace
+from specgauge.guard.pace import Pace, keep_pace, notice
 from specgauge.guard.playbook import judge_playbook
 from specgauge.guard.policy import Policy
 from specgauge.guard.speed import judge_speed
@@ -93,7 +93,8 @@ def assess(
     if policy.playbook:
         found = judge_playbook(look, policy)
         return memory, _write(look, found, found.numbers)
-    memory = replace(memory, acceptance=watch(memory.acceptance, look, policy, time=time))
+    watched = watch(memory.acceptance, look, policy, time=time)
+    memory = replace(memory, acceptance=watched, pace=notice(memory.pace, look))
     assessment = _judge(memory, look, policy)
     if assessment.outcome is not Outcome.DEGRADED:
         memory = replace(memory, pace=keep_pace(memory.pace, look))

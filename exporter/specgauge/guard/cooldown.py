@@ -45,6 +45,7 @@ def _shift(state: GuardState, by: float) -> GuardState:
         time=state.time + by,
         since=state.since + by,
         streak_end=state.streak_end + by,
+        row_from=state.row_from + by,
         next_probe=None if state.next_probe is None else state.next_probe + by,
         fallbacks=tuple(at + by for at in state.fallbacks),
         saved=None if state.saved is None else _shift(state.saved, by),

@@ -1,5 +1,6 @@
 """From evidence to turning the flag off, and whether that helped; turns nothing on."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from specgauge.guard.cooldown import probe_after
@@ -21,31 +22,37 @@ LOOK_AFTER = 30.0
 
 
 def watch(state: GuardState, assessment: Assessment, around: Surroundings, policy: Policy) -> Step:
-    """Count degraded windows that do not overlap, and fall back when there are enough."""
+    """Count degraded windows that do not overlap, and fall back when there are enough.
+
+    One that overlaps those counted so far takes their place if it alone is worth more.
+    """
     if assessment.outcome is Outcome.HEALTHY:
         return Step(state=_forget_streak(state, assessment), reason=assessment.reason)
     if assessment.outcome is not Outcome.DEGRADED:
         return Step(state=state, reason=assessment.reason)
-    counts = assessment.start >= state.streak_end - TOUCHING
-    if counts:
-        worth = windows_in(assessment, policy)
+    worth = windows_in(assessment.end - assessment.start, assessment.numbers, policy)
+    if not state.streak:
+        state = replace(state, row_from=state.streak_end)
+    if assessment.start >= state.streak_end - TOUCHING:
         state = replace(state, streak=state.streak + worth, streak_end=assessment.end)
+    elif worth > state.streak > 0 and assessment.start >= state.row_from - TOUCHING:
+        # instead of those that it overlaps
+        state = replace(state, streak=worth, streak_end=assessment.end)
     enough = state.streak >= policy.consecutive or (assessment.severe and state.streak > 0)
     if not enough:
         return Step(state=state, reason=GuardReason.NOT_YET_IN_A_ROW)
     return fall_back(state, assessment, around, policy)
 
 
-def windows_in(assessment: Assessment, policy: Policy) -> int:
+def windows_in(seconds: float, numbers: Mapping[str, float], policy: Policy) -> int:
     """Count the decision windows that a degraded one is worth.
 
-    One that had to grow to be clear holds several, if it also holds the requests of several: a
-    few long requests are one sample, however long they are looked at.
+    One that grew holds several, each of which points the same way, if it also holds the requests
+    of several: a few long requests are one sample, however long they are looked at.
     """
     if policy.playbook:
         return 1
-    long = (assessment.end - assessment.start + TOUCHING) // policy.decision_window
-    numbers = assessment.numbers
+    long = (seconds + TOUCHING) // policy.decision_window
     requests = max(numbers.get(name, 0.0) for name in ("requests", "first_tokens"))
     return max(1, int(min(long, requests // max(2.0 * policy.min_requests, 1.0))))
 

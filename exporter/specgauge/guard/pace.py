@@ -7,14 +7,19 @@ by, and what came beyond the usual counts as one request more.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 
+from specgauge.guard.crowd import Arrival, note_arrival
 from specgauge.guard.finding import requests_seen
 from specgauge.model.guard import Look
 
-PAST = 600.0
+KEPT = 1800.0
 """Seconds after which a window is forgotten."""
+
+PAST = 600.0
+"""Seconds over which windows tell what one differs from the next by."""
 
 RECENT = 60.0
 """Seconds that are not the past yet: what they show may be the fall itself."""
@@ -28,39 +33,53 @@ CROWD = 2.0
 REQUEST_SPREAD = 0.2
 """What requests' speedups differ by, as a share (n-gram drafts on a CPU); a crowd as one does."""
 
-SURE = 4.0
+SURE = 3.0
 """Standard deviations of windows of late by which one window alone must lie below."""
 
-_PRIOR_WINDOWS = 2.0
+PRIOR_WINDOWS = 2.0
+"""Windows that the spread of requests is worth as evidence of what windows differ by."""
+
 _TOUCHING = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """What one window showed: when it ended, its speedup, and requests a second."""
+    """What one window showed: when it ended, its speedup, requests a second, and its length."""
 
     end: float
     speedup: float
     requests: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Windows that do not overlap and in which speculation was not found to cost, oldest first."""
+    """Windows that do not overlap and in which speculation was not found to cost, oldest first.
+
+    `arrivals` are requests as they came of late.
+    """
 
     windows: tuple[Window, ...] = ()
+    arrivals: tuple[Arrival, ...] = ()
+
+
+def notice(pace: Pace, look: Look) -> Pace:
+    """Take in who came in the last interval, whatever the window says."""
+    return replace(pace, arrivals=note_arrival(pace.arrivals, look))
 
 
 def keep_pace(pace: Pace, look: Look) -> Pace:
     """Take in a window that begins where the last one ended, and forget what is old."""
     speedup = look.numbers.get("speedup_ratio")
-    if speedup is None or not look.covered or look.end <= look.start:
+    if not speedup or speedup < 0.0 or not look.covered or look.end <= look.start:
         return pace
     if pace.windows and look.start < pace.windows[-1].end - _TOUCHING:
         return pace
-    kept = tuple(one for one in pace.windows if one.end > look.end - PAST)
-    rate = requests_seen(look) / (look.end - look.start)
-    return Pace(windows=(*kept, Window(end=look.end, speedup=speedup, requests=rate)))
+    kept = tuple(one for one in pace.windows if one.end > look.end - KEPT)
+    seconds = look.end - look.start
+    rate = requests_seen(look) / seconds
+    new = Window(end=look.end, speedup=speedup, requests=rate, seconds=seconds)
+    return replace(pace, windows=(*kept, new))
 
 
 def upper_end(pace: Pace, look: Look) -> float | None:
@@ -75,29 +94,36 @@ def upper_end(pace: Pace, look: Look) -> float | None:
 def _deviation(pace: Pace, look: Look) -> float:
     """Give by how much such a window differs from the next, as a share; 0 without a past."""
     requests = max(requests_seen(look), 1.0)
-    past = _past(pace, look)
+    past = past_windows(pace, look, PAST)
     if len(past) < FEWEST:
         return 0.0
-    usual = max(_usual(past) * (look.end - look.start), 1.0)
+    usual = max(usual_requests(past) * (look.end - look.start), 1.0)
     own = REQUEST_SPREAD**2 / min(usual, requests)
-    calm = [one.speedup for one in past if one.requests <= CROWD * _usual(past)]
+    calm = [one.speedup for one in calm_windows(past)]
     mean = fmean(calm)
     squares = math.fsum((one / mean - 1.0) ** 2 for one in calm)
-    between = (_PRIOR_WINDOWS * own + squares) / (_PRIOR_WINDOWS + len(calm))
+    between = (PRIOR_WINDOWS * own + squares) / (PRIOR_WINDOWS + len(calm))
     return math.hypot(REQUEST_SPREAD * _crowd(past, look), math.sqrt(between))
 
 
-def _crowd(past: list[Window], look: Look) -> float:
+def _crowd(past: Sequence[Window], look: Look) -> float:
     """Give the share of requests beyond the usual."""
-    usual = _usual(past) * (look.end - look.start)
+    usual = usual_requests(past) * (look.end - look.start)
     came = max(look.numbers.get(name, 0.0) for name in ("first_tokens", "requests"))
     return max(1.0 - usual / max(came, 1.0), 0.0)
 
 
-def _past(pace: Pace, look: Look) -> list[Window]:
-    return [one for one in pace.windows if look.end - PAST < one.end <= look.end - RECENT]
+def past_windows(pace: Pace, look: Look, seconds: float) -> list[Window]:
+    """Give the windows of so many seconds that were over before anything that is recent."""
+    return [one for one in pace.windows if look.end - seconds < one.end <= look.end - RECENT]
 
 
-def _usual(past: list[Window]) -> float:
+def calm_windows(past: Sequence[Window]) -> list[Window]:
+    """Leave out those of another load."""
+    most = CROWD * usual_requests(past)
+    return [one for one in past if one.requests <= most]
+
+
+def usual_requests(past: Sequence[Window]) -> float:
     """Give the usual number of requests a second."""
     return median(one.requests for one in past)

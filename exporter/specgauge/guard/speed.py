@@ -1,5 +1,6 @@
 """The primary signal: what the verdict says of speed, once there is enough to judge by."""
 
+from specgauge.guard.chance import stands_out
 from specgauge.guard.finding import Finding, requests_seen
 from specgauge.guard.pace import Pace, upper_end
 from specgauge.guard.policy import Policy
@@ -35,8 +36,8 @@ def too_little(look: Look, policy: Policy) -> GuardReason | None:
 def judge_speed(look: Look, policy: Policy, pace: Pace) -> Finding:
     """Turn the verdict into an outcome.
 
-    It is severe only where the whole interval is far below 1, also by what windows of late have
-    differed by.
+    A loss that is no more than what windows of late differ by anyway is inconclusive. It is severe
+    only where the whole interval is far below 1, also by what they have differed by.
     """
     if look.verdict is Verdict.UNKNOWN:
         few = look.verdict_reason == VerdictReason.TOO_FEW_TOKENS
@@ -46,6 +47,8 @@ def judge_speed(look: Look, policy: Policy, pace: Pace) -> Finding:
         return _say(Outcome.NO_DATA, few_reason)
     if look.verdict is not Verdict.COSTS:
         return _say(Outcome.HEALTHY, look.verdict_reason)
+    if not stands_out(pace, look, policy):
+        return _say(Outcome.INCONCLUSIVE, GuardReason.WITHIN_USUAL)
     most = upper_end(pace, look)
     return Finding(
         signal=Signal.SPEEDUP,

@@ -42,6 +42,7 @@ REASONS: Mapping[str, str] = {
     _G.FLAG_OFF: "the flag is off, so the pages say nothing of speculation",
     _G.EVIDENCE_IMPOSSIBLE: "the speedup that was given cannot be: it contradicts itself or the "
     "verdict, or there is a loss without a number",
+    _G.WITHIN_USUAL: "it cost in this window, by no more than windows of late differ anyway",
     _G.TOO_FEW_REQUESTS: "too few requests finished to judge",
     _G.TOO_FEW_DRAFTS: "too few drafts were made to judge",
     _G.MODELS_DISAGREE: "it costs for one model and pays for another on the same server",

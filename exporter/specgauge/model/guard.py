@@ -64,6 +64,7 @@ class GuardReason(StrEnum):
     NOT_SPECULATING = "not_speculating"
     FLAG_OFF = "flag_off"
     EVIDENCE_IMPOSSIBLE = "evidence_impossible"
+    WITHIN_USUAL = "within_usual"
     TOO_FEW_TOKENS = "too_few_tokens"
     TOO_FEW_REQUESTS = "too_few_requests"
     TOO_FEW_DRAFTS = "too_few_drafts"
@@ -187,7 +188,8 @@ class GuardState:
     """All that the guard remembers between two decisions; times in seconds on its own clock.
 
     `flag` is what is wanted, None as long as nothing has been read back or decided. `streak`
-    counts degraded windows in a row, the last of which ended at `streak_end`. `failures` counts
+    counts degraded windows in a row, the last of which ended at `streak_end` and none of which may
+    begin before `row_from`, which tells nothing while there is none. `failures` counts
     probes that failed since the last success. `fallback_load` is the decode concurrency at which
     it fell back and `fallback_tpot` the time per token then, in seconds; `probe_load` is the load
     that a probe must stand. `fallbacks` are the times of going from active to fallback of the
@@ -202,6 +204,7 @@ class GuardState:
     since: float = 0.0
     streak: int = 0
     streak_end: float = 0.0
+    row_from: float = 0.0
     failures: int = 0
     next_probe: float | None = None
     fallback_load: float | None = None

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from specgauge.derive.judge import Terms
 from specgauge.errors import ConfigError
+from specgauge.guard.policy import Policy
 from specgauge.guard.settings import GuardSettings
 from specgauge.model.baseline import Baseline
 from specgauge.model.guard import Blind, Look
@@ -228,6 +229,7 @@ class Sidecar:
             window=settings.window,
             terms=_judging(settings, guard),
             guarded=guard is not None,
+            policy=guard.policy if guard else Policy(),
             stated=target.facts,
         )
 

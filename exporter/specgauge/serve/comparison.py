@@ -1,5 +1,6 @@
 """One target against its baseline, as pages come in. No socket, no clock."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,12 +12,14 @@ from specgauge.derive.interpolate import covers
 from specgauge.derive.judge import SHAPE_REQUESTS, Shape, Terms, fits, judge
 from specgauge.derive.pieces import is_evidence, pieces
 from specgauge.derive.speedup import Basis, Piece, cost
+from specgauge.guard.policy import Policy
 from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Derived
 from specgauge.model.ledger import Interval
 from specgauge.model.quantity import Dialect, Kind, Layout, Page, Quantity
-from specgauge.model.verdict import Judgement, Verdict, VerdictReason
+from specgauge.model.verdict import Judgement
 from specgauge.serve.sibling import MEMORY_SECONDS
+from specgauge.serve.windows import points
 
 _SHAPE_SECONDS = 600.0
 
@@ -28,6 +31,7 @@ LiveBaseline = Callable[[str], Baseline | None]
 class ComparisonTerms:
     """What is compared with, and when a verdict is sure; times in seconds.
 
+    `policy` is the guard's, where one looks on.
     `stated` are facts of the server that no page tells, by their dotted path in a baseline file.
     """
 
@@ -38,6 +42,7 @@ class ComparisonTerms:
     window: float = 60.0
     terms: Terms = field(default_factory=Terms)
     guarded: bool = False
+    policy: Policy = field(default_factory=Policy)
     stated: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -116,10 +121,21 @@ class Comparison:
             tokens += evidence.by_model[model].tokens if model in evidence.by_model else 0.0
         return begin
 
-    def longer(self, begin: float, time: float) -> Iterator[float]:
-        """Say where longer windows begin, for when one is not clear, up to the longest."""
+    def longer(
+        self, usual: Judgement, begin: float, time: float, baseline: Baseline | None
+    ) -> Iterator[float]:
+        """Say where windows longer than the usual one begin, up to the longest.
+
+        Of a loss only as long as each part that is added points to one as well: else they would
+        tell of what was before a change, or of a loss that lies all in one place.
+        """
         step, slack = self.terms.decision_window, self.terms.interval / 2
+        below = points(usual) < 1.0
         while time - begin + step <= self.terms.window + slack:
+            if below and baseline is not None:
+                part = self._ratio(usual.model_name, begin - step, begin, baseline)
+                if part is not None and part >= 1.0:
+                    return
             begin -= step
             yield begin
 
@@ -149,6 +165,17 @@ class Comparison:
             spread=fit.spread if fit else 0.0,
             terms=self.terms.terms,
         )
+
+    def _ratio(self, model: str, begin: float, end: float, baseline: Baseline) -> float | None:
+        """Give the speedup of a part of the evidence; None where it holds nothing comparable."""
+        found = [
+            priced
+            for evidence in self._evidence
+            if begin <= evidence.start < end and model in evidence.by_model
+            if (priced := cost(baseline.curve, evidence.by_model[model])) is not None
+        ]
+        spent = math.fsum(priced.piece.spent for priced in found)
+        return math.fsum(priced.concurrency for priced in found) / spent if spent else None
 
     def baseline_of(
         self, model: str, page: Page, version: str | None, now: float, concurrency: float
@@ -207,22 +234,6 @@ class Comparison:
         return Shape(
             requests=requests, prompt_tokens=prompts / requests, output_tokens=outputs / requests
         )
-
-
-def unclear(judgement: Judgement) -> bool:
-    """Tell whether a longer window may be clearer."""
-    return judgement.reason is VerdictReason.INTERVAL_TOO_WIDE
-
-
-def clears(longer: Judgement, usual: Judgement) -> bool:
-    """Tell whether a longer window's answer stands: the usual one must point the same way.
-
-    Else it would tell of what was before a change.
-    """
-    now = usual.ratios.get(str(Basis.CONCURRENCY), 1.0)
-    return (longer.verdict is Verdict.COSTS and now < 1.0) or (
-        longer.verdict is Verdict.PAYS and now > 1.0
-    )
 
 
 _SHAPE: Mapping[tuple[Quantity, Kind], int] = {

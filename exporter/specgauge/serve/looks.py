@@ -44,7 +44,7 @@ def look(
         for name, value in derived.values.items()
         if isinstance(value, int | float)
     }
-    numbers = {**scalars, **_counts(window.sums), **served}
+    numbers = {**scalars, **counts(window.sums), **served}
     verdict, reason = Verdict.UNKNOWN, VerdictReason.NO_BASELINE
     if judgement is not None:
         verdict, reason = judgement.verdict, judgement.reason
@@ -63,7 +63,7 @@ def look(
         verdict_reason=str(reason),
         covered=judgement is not None and reason not in UNCOVERED,
         numbers=numbers,
-        step=_counts(stepped),
+        step=counts(stepped),
         step_seconds=interval.seconds,
         restarted=any(name == model for name, _ in interval.reset),
     )
@@ -85,7 +85,7 @@ def answers(totals: Mapping[Cell, float], before: Mapping[Cell, float]) -> dict[
     return {"served": sum(grown.values()), "errors": errors}
 
 
-def _counts(sums: Mapping[Measure, float]) -> dict[str, float]:
+def counts(sums: Mapping[Measure, float]) -> dict[str, float]:
     """Add up the counts of a window; those that the page lacks stay out."""
     found: dict[str, float] = {}
     for (quantity, kind, _), grown in sums.items():

@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from specgauge.derive.acceptance import silenced
 from specgauge.derive.accumulate import advance, open_ledger
@@ -11,6 +12,8 @@ from specgauge.derive.summary import summarise
 from specgauge.derive.window import drafting, snapshot, windows
 from specgauge.engines.reader import Reader
 from specgauge.errors import SourceError
+from specgauge.guard.fall import windows_in
+from specgauge.guard.policy import Policy
 from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Check, Derived
 from specgauge.model.guard import Look
@@ -20,9 +23,10 @@ from specgauge.model.quantity import Cell, Page
 from specgauge.model.settings import TargetSettings
 from specgauge.model.verdict import Judgement
 from specgauge.model.view import TargetView
-from specgauge.serve.comparison import Comparison, ComparisonTerms, clears, unclear
-from specgauge.serve.looks import answers, look
+from specgauge.serve.comparison import Comparison, ComparisonTerms
+from specgauge.serve.looks import answers, counts, look
 from specgauge.serve.sibling import Sibling
+from specgauge.serve.windows import choose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +53,17 @@ class _Judged:
     derived: Derived
     judgement: Judgement
     baseline: Baseline | None
+
+
+def _judgement(judged: _Judged) -> Judgement:
+    return judged.judgement
+
+
+def _worth(judged: _Judged, *, policy: Policy, time: float) -> int:
+    """Say for how many windows the guard would take this one."""
+    if judged.window is None or judged.snapshot is None:
+        return 0
+    return windows_in(time - judged.snapshot.time, counts(judged.window.sums), policy)
 
 
 _LONGEST = 1.5
@@ -197,6 +212,7 @@ class Tracker:
         baselines: dict[str, Baseline] = {}
         looks: dict[str, Look] = {}
         compared = self._comparison
+        guarded, policy = compared.terms.guarded, compared.terms.policy
         if not compared.terms.wanted:
             return judgements, baselines, looks
         for model in models:
@@ -205,22 +221,26 @@ class Tracker:
                 return self._judge_since(ledger, page, models[model], begin, at)
 
             begin = compared.start(model, at.time)
-            found = usual = since(begin)
-            if unclear(usual.judgement):
-                longer = (since(start) for start in compared.longer(begin, at.time))
-                clear = (one for one in longer if clears(one.judgement, usual.judgement))
-                found = next(clear, usual)
-            judgements[model] = found.judgement
-            if found.baseline is not None:
-                baselines[model] = found.baseline
-            if compared.terms.guarded and found.window and found.snapshot and interval:
+            usual = since(begin)
+            starts = compared.longer(usual.judgement, begin, at.time, usual.baseline)
+            shown, heavy = choose(
+                usual,
+                map(since, starts),
+                _judgement,
+                worth=partial(_worth, policy=policy, time=at.time) if guarded else None,
+                severe=policy.severe,
+            )
+            judgements[model] = shown.judgement
+            if shown.baseline is not None:
+                baselines[model] = shown.baseline
+            if guarded and heavy.window and heavy.snapshot and interval:
                 looks[model] = look(
-                    found.window,
-                    found.derived,
-                    found.judgement,
+                    heavy.window,
+                    heavy.derived,
+                    heavy.judgement,
                     interval,
-                    start=found.snapshot.time,
-                    served=answers(ledger.totals, found.snapshot.totals),
+                    start=heavy.snapshot.time,
+                    served=answers(ledger.totals, heavy.snapshot.totals),
                 )
         return judgements, baselines, looks
 

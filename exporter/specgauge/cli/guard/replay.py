@@ -88,5 +88,6 @@ def rehearsal_of(config: Config, source: Source) -> Rehearsal:
             window=settings.window,
             terms=Terms(margin=settings.margin, min_tokens=guard.policy.min_tokens),
             guarded=True,
+            policy=guard.policy,
         ),
     )

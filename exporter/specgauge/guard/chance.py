@@ -1,0 +1,80 @@
+"""Whether a loss is more than chance, among so many looks at windows of late; knows no clock.
+
+A window is looked at with every page, and on some page of a day it shows a loss where there is
+none. So one that costs counts only if it stands out from those of late, or if they cost themselves.
+Windows of late may have drifted or jumped, so what counts is what each differs from the next by.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+
+from specgauge.guard.crowd import crowd_share
+from specgauge.guard.pace import (
+    FEWEST,
+    KEPT,
+    PRIOR_WINDOWS,
+    REQUEST_SPREAD,
+    Pace,
+    Window,
+    calm_windows,
+    past_windows,
+    usual_requests,
+)
+from specgauge.guard.policy import Policy
+from specgauge.model.guard import Look
+
+BEYOND = 7.0
+"""Standard deviations: of a few requests each, windows of many days lie far outside the normal."""
+
+A_FALL = 0.38
+"""A fall by this share of the usual speedup always stands out, but for that of a crowd."""
+
+CROWD_BEYOND = 3.0
+"""Standard deviations for a crowd, which is not looked at again and again."""
+
+SURE = 1.0
+"""Standard errors by which windows of late must lie below the margin to cost themselves."""
+
+_WILD = 2.5
+_TO_DEVIATION = 1.0 / 0.6745  # from the median that normal samples are off by
+
+
+def stands_out(pace: Pace, look: Look, policy: Policy) -> bool:
+    """Tell whether a window that costs is more than chance; without a past nothing speaks for it.
+
+    It is chance where windows of late did not cost and it lies below them by no more than they
+    differ by.
+    """
+    past = past_windows(pace, look, KEPT)
+    speedup = look.numbers.get("speedup_ratio")
+    length = look.end - look.start
+    if speedup is None or length <= 0.0 or len(past) < FEWEST:
+        return True
+    calm = calm_windows(past)
+    usual = median(one.speedup for one in calm)
+    requests = max(usual_requests(past), 1.0 / length)
+    deviation = _by_the_second(calm, usual, requests)
+    error = deviation / math.sqrt(math.fsum(one.seconds for one in calm))
+    if usual * (1.0 + SURE * error) < 1.0 - policy.margin:
+        return True
+    share = min(BEYOND * deviation / math.sqrt(length), A_FALL)
+    crowd = CROWD_BEYOND * REQUEST_SPREAD * crowd_share(pace.arrivals, look, requests)
+    return speedup < usual * (1.0 - math.hypot(share, crowd))
+
+
+def _by_the_second(calm: Sequence[Window], usual: float, requests: float) -> float:
+    """Give what a second's speedup differs by, as a share; that of a longer time by its root less.
+
+    `usual` is the speedup of late, `requests` how many there are a second.
+    """
+    moves = [
+        abs(after.speedup - one.speedup)
+        / (usual * math.sqrt(1.0 / one.seconds + 1.0 / after.seconds))
+        for one, after in pairwise(calm)
+    ]
+    most = _WILD * _TO_DEVIATION * median(moves or [0.0])
+    squares = math.fsum(min(move, most) ** 2 for move in moves)
+    prior = PRIOR_WINDOWS * REQUEST_SPREAD**2 / requests
+    return math.sqrt((prior + squares) / (PRIOR_WINDOWS + len(moves)))

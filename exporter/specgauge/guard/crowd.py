@@ -1,0 +1,59 @@
+"""Requests that came at once: they are alike, and so one sample however many; knows no clock.
+
+A page that brought far more first tokens than usual brought a crowd; so did those beside it that
+brought far more too, for a crowd may take a while to be let in.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from specgauge.model.guard import Look
+
+REMEMBERED = 120.0
+"""Seconds; no window of the guard is longer."""
+
+AT_ONCE = 2.0
+"""So many times the usual number, and what chance adds to that, is no crowd yet."""
+
+CHANCE = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """How many requests had their first token in the seconds before `end`."""
+
+    end: float
+    seconds: float
+    requests: float
+
+
+def note_arrival(arrivals: tuple[Arrival, ...], look: Look) -> tuple[Arrival, ...]:
+    """Take in the last interval of a look, oldest first, and forget what is old."""
+    requests = look.step.get("first_tokens")
+    if requests is None or look.step_seconds <= 0.0:
+        return arrivals
+    kept = tuple(one for one in arrivals if look.end - REMEMBERED < one.end < look.end)
+    return (*kept, Arrival(end=look.end, seconds=look.step_seconds, requests=requests))
+
+
+def crowd_share(arrivals: Iterable[Arrival], look: Look, usual: float) -> float:
+    """Give the share of a look's requests that one crowd is; that of several by root and squares.
+
+    `usual` is how many come in a second.
+    """
+    seen = [one for one in arrivals if look.start < one.end <= look.end]
+    came = math.fsum(one.requests for one in seen)
+    if came <= 0.0:
+        return 0.0
+    squares = 0.0
+    for crowd, pages in groupby(seen, key=lambda one: _is_crowd(one, usual)):
+        if crowd:
+            squares += math.fsum(one.requests - usual * one.seconds for one in pages) ** 2
+    return math.sqrt(squares) / came
+
+
+def _is_crowd(arrival: Arrival, usual: float) -> bool:
+    most = AT_ONCE * usual * arrival.seconds
+    return arrival.requests > most + CHANCE * math.sqrt(most)
