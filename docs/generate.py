@@ -39,6 +39,11 @@ def rules_table() -> str:
     return key_table("rules")
 
 
+def checklist_table() -> str:
+    """Write every key of the checklist with its default, variable and meaning."""
+    return key_table("checklist")
+
+
 def alert_table() -> str:
     """Write every alert with its levels, the time that it has to hold, and its summary."""
     lines = ["| alert | severity, holding for | says |\n", "|---|---|---|\n"]
@@ -55,10 +60,11 @@ def alert_table() -> str:
 
 
 BLOCKS: tuple[tuple[str, str, Callable[[], str]], ...] = (
-    ("README.md", "compatibility", markdown_table),
+    ("docs/compatibility.md", "compatibility", markdown_table),
     ("docs/metrics.md", "series", series_table),
     ("docs/configuration.md", "guard keys", guard_table),
     ("docs/configuration.md", "rules keys", rules_table),
+    ("docs/configuration.md", "checklist keys", checklist_table),
     ("docs/rules.md", "alerts", alert_table),
 )
 """The file of each block, the name in its marks, and what makes it."""

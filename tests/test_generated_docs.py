@@ -12,7 +12,7 @@ from specgauge.engines.vllm import NEWEST_RELEASE, OLDEST_RELEASE, TABLE
 
 ROOT = Path(__file__).parents[1]
 FILES = (
-    "README.md",
+    "docs/compatibility.md",
     "docs/metrics.md",
     "docs/configuration.md",
     "docs/rules.md",
@@ -44,13 +44,14 @@ def test_tables_are_current() -> None:
 @pytest.mark.parametrize(
     ("name", "mark"),
     [
-        ("README.md", "compatibility"),
+        ("docs/compatibility.md", "compatibility"),
         ("docs/metrics.md", "series"),
         ("docs/configuration.md", "guard keys"),
         ("docs/configuration.md", "rules keys"),
+        ("docs/configuration.md", "checklist keys"),
         ("docs/rules.md", "alerts"),
     ],
-    ids=["compatibility", "series", "guard keys", "rules keys", "alerts"],
+    ids=["compatibility", "series", "guard keys", "rules keys", "checklist keys", "alerts"],
 )
 def test_stale_table_is_told_and_mended(copy: Path, name: str, mark: str) -> None:
     """A changed table fails the check, and a run without --check restores the file exactly."""
@@ -67,11 +68,11 @@ def test_stale_table_is_told_and_mended(copy: Path, name: str, mark: str) -> Non
 
 def test_missing_mark_is_an_error(copy: Path) -> None:
     """A page whose marks are gone is named; nothing is written into it."""
-    page = copy / "README.md"
+    page = copy / "docs/compatibility.md"
     page.write_text("# specgauge\n")
     run = generate(copy)
     assert run.returncode == 2
-    assert run.stderr.startswith("README.md: needs <!-- compatibility:begin -->")
+    assert run.stderr.startswith("docs/compatibility.md: needs <!-- compatibility:begin -->")
     assert page.read_text() == "# specgauge\n"
 
 

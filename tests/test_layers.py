@@ -24,12 +24,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "guard": {"model", "errors"},
     "render": {"model", "errors", "units", "engines"},
     "baseline": {"model", "errors", "engines", "derive", "__init__"},
+    "preflight": {"model", "errors", "units", "engines", "derive", "baseline", "__init__"},
     "serve": {
         "model", "errors", "units", "engines", "derive", "guard", "baseline", "__init__",
     },
     "cli": {
         "model", "errors", "units", "engines", "derive", "config", "guard", "baseline", "serve",
-        "render", "__init__",
+        "render", "preflight", "__init__",
     },
     "__init__": set(),
     "__main__": {"cli"},
@@ -113,7 +114,9 @@ def test_imports_stay_within_the_table(module: Path) -> None:
 def test_third_party_imports_are_declared(module: Path) -> None:
     """Whatever the package imports from elsewhere is a dependency that its wheel asks for."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    declared = {requirement.split(">")[0] for requirement in project["dependencies"]}
+    extras = project["optional-dependencies"]
+    asked = [*project["dependencies"], *extras["preflight"], *extras["gpu"]]
+    declared = {requirement.split(">")[0] for requirement in asked}
     declared |= {name for name, bringer in BROUGHT_ALONG.items() if bringer in declared}
     distributions = packages_distributions()
     wrong = [

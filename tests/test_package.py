@@ -17,8 +17,15 @@ pytestmark = pytest.mark.package
 PAGE = Path(__file__).parent / "data" / "small_page.prom"
 SCRIPT = str(Path(sys.executable).parent / "specgauge")
 MODULE = [sys.executable, "-m", "specgauge"]
-COMMANDS = ("baseline", "config", "demo", "guard", "inspect", "render", "serve", "verdict")
-NESTED = ("baseline record", "config check", "config schema", "guard replay", "guard status")
+COMMANDS = (
+    "advise", "baseline", "checklist", "compare", "config", "demo", "doctor", "draft", "flags",
+    "guard", "inspect", "memory", "render", "serve", "sweep", "verdict",
+)  # fmt: skip
+NESTED = (
+    "baseline record", "checklist pin", "config check", "config schema", "draft check",
+    "draft suggest", "flags check", "flags show", "flags translate", "guard replay",
+    "guard status", "sweep predict",
+)  # fmt: skip
 EVERY_COMMAND = ("", *COMMANDS, *NESTED)
 
 

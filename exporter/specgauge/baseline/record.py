@@ -35,8 +35,7 @@ _SILENT = frozenset({ScrapeResult.UNREACHABLE, ScrapeResult.TIMEOUT, ScrapeResul
 """Results of a fetch after which there is no point in asking for anything else."""
 
 _OPTIONED = 4
-"""One request of so many asks for the tokens of every chunk: on a machine without a free core all
-of them asking made vLLM 0.32 6 to 15 % slower."""
+"""One request of so many asks for usage in every chunk, which makes a busy server slower."""
 
 _TEMPLATE_TOKENS = 64
 _CHARACTERS_PER_TOKEN = 2

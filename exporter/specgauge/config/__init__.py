@@ -3,6 +3,7 @@
 from specgauge.config.address import Address, ListenAddress
 from specgauge.config.advice import advice
 from specgauge.config.assemble import load
+from specgauge.config.checklist_keys import ChecklistKeys
 from specgauge.config.describe import effective, schema
 from specgauge.config.files import (
     control_token,
@@ -20,6 +21,7 @@ __all__ = [
     "Address",
     "Auth",
     "BaselineKeys",
+    "ChecklistKeys",
     "Config",
     "Export",
     "FlagKeys",

@@ -33,7 +33,8 @@ _PATHS = frozenset(
 _LATER = frozenset(
     {
         ("guard", "state_file"), ("guard", "audit_file"), ("guard", "freeze_file"),
-        ("guard", "lock_file"), ("flag", "embedded", "file"), ("flag", "file", "path"),
+        ("guard", "lock_file"), ("checklist", "lock_file"),
+        ("flag", "embedded", "file"), ("flag", "file", "path"),
         _SOCKET, ("flag", "nginx", "file"),
         ("flag", "production-stack", "file"),
     }

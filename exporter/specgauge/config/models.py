@@ -12,6 +12,7 @@ from specgauge.config.address import (
     parse_address,
     parse_listen,
 )
+from specgauge.config.checklist_keys import ChecklistKeys
 from specgauge.config.fields import (
     BasicSecret,
     BearerSecret,
@@ -233,6 +234,9 @@ class Config(BaseModel):
     )
     rules: RulesKeys = Field(
         default_factory=RulesKeys, description="What specgauge render writes: rules and dashboards."
+    )
+    checklist: ChecklistKeys = Field(
+        default_factory=ChecklistKeys, description="What specgauge checklist holds it to."
     )
     token: BearerSecret = secret_key("The token itself; from the environment only.")
 

@@ -1,0 +1,1 @@
+"""`specgauge checklist`: the rim around the gates of `preflight/checklist`."""
