@@ -1,0 +1,1 @@
+"""The `draft` commands, thin rims around `preflight.draft`."""
