@@ -1,0 +1,1 @@
+"""The rim of `specgauge doctor`: files, pages and a server in, text or a document out."""

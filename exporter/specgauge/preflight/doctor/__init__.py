@@ -1,0 +1,1 @@
+"""Why speculation disappoints on a server: evidence in, findings in their order out."""
