@@ -1,0 +1,1 @@
+"""What speculation takes of a server's memory, reckoned from folders or read from pages."""
