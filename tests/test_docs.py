@@ -35,6 +35,35 @@ from specgauge.model.guard import (
 from specgauge.model.outcome import ExitCode, ScrapeResult
 from specgauge.model.quantity import Dialect
 from specgauge.model.verdict import Judgement, Verdict, VerdictReason
+from specgauge.preflight.advise import document as advise_document
+from specgauge.preflight.advise import finding as advise_finding
+from specgauge.preflight.advise.observed import Limits
+from specgauge.preflight.checklist.case import Answer, Case
+from specgauge.preflight.checklist.lock import PINS
+from specgauge.preflight.checklist.report import document as checklist_document
+from specgauge.preflight.checklist.report import judge as judge_checklist
+from specgauge.preflight.checklist.result import Reason as GateReasonCode
+from specgauge.preflight.checklist.result import Trouble
+from specgauge.preflight.compare.decide import Decision as ContestDecision
+from specgauge.preflight.compare.decide import Why
+from specgauge.preflight.compare.fields import MUST_AGREE, SPECULATION
+from specgauge.preflight.compare.gates import CellVerdict, GateName, GateReason, GateState
+from specgauge.preflight.doctor.case import Case as DoctorCase
+from specgauge.preflight.doctor.case import Probe
+from specgauge.preflight.doctor.codes import Code, Symptom
+from specgauge.preflight.doctor.diagnose import diagnose
+from specgauge.preflight.doctor.document import document as doctor_document
+from specgauge.preflight.doctor.document import finding as doctor_finding
+from specgauge.preflight.doctor.setup import Setup
+from specgauge.preflight.draft import finding as draft_finding
+from specgauge.preflight.flags import finding as flags_finding
+from specgauge.preflight.flags.surface import load_surface
+from specgauge.preflight.memory import cards as memory_cards
+from specgauge.preflight.memory import document as memory_document
+from specgauge.preflight.memory import finding as memory_finding
+from specgauge.preflight.sweep.predict import Assumption
+from specgauge.preflight.sweep.schedule import Caution, Refusal
+from specgauge.preflight.sweep.schema import Kept
 from specgauge.render.options import Options
 from specgauge.render.registry import KINDS, render
 from specgauge.render.verify import rules_of
@@ -54,13 +83,19 @@ BLOCKS = "\n".join(re.findall(r"^```.*?\n(.*?)^```", TEXT, re.MULTILINE | re.DOT
 FOREIGN = {
     "--disable-log-stats",  # vllm serve
     "--show-hidden-metrics-for-version",  # vllm serve
+    "--port",  # vllm serve
     "--speculative-config",  # vllm serve
     "--network",  # docker run
+    "--storage",  # prometheus
+    "--per-request-spec-decode-metrics",  # vllm serve
     "--save-detailed",  # vllm bench serve
     "--no-block",  # systemctl
     "--dynamic-config-json",  # vLLM production-stack's router
     "--dynamic-config-yaml",  # same
 }  # fmt: skip
+
+FOREIGN |= {*load_surface().flags, *load_surface().neighbours}  # vllm serve, by release
+FOREIGN |= {"--config", "--port", "--tensor-parallel-size"}  # vllm serve
 
 
 def commands(
@@ -158,6 +193,25 @@ JUDGED_FIELDS = {
     ),
 }
 
+
+def keys_of(node: object) -> set[str]:
+    """Name every key of a document, however deep."""
+    found: set[str] = set()
+    for one in node if isinstance(node, list) else ():
+        found |= keys_of(one)
+    for name, value in node.items() if isinstance(node, dict) else ():
+        found |= {name} | keys_of(value)
+    return found
+
+
+UNASKED = Trouble(source="s", reason=GateReasonCode.UNREACHABLE, detail="d")
+CHECKLIST_KEYS = keys_of(
+    checklist_document(
+        judge_checklist(Case(now=1e9, live=UNASKED, guard=Answer(source="s")), waived={}),
+        created_by="specgauge",
+    )
+)
+
 RENDERED = [
     rule
     for file in render(("rules", "native-rules"), Options())
@@ -171,7 +225,50 @@ RECORDED = {
     if (metric := rule.get("record", "::").split(":")[1]).startswith("specgauge_")
 }
 
+SWEEP_KEYS = {
+    name for kind in Kept.model_json_schema()["$defs"].values() for name in kind["properties"]
+} | {name for name in Kept.model_fields if name != "schema_name"}
+
+COMPARE_KEYS = set(
+    re.findall(
+        r'^\s+"(\w+)":', (PACKAGE / "preflight/compare/document.py").read_text(), re.MULTILINE
+    )
+)
+
+DOCTOR = DoctorCase(setup=Setup(source="log", speculative={"synthetic_acceptance_length": 2}))
+DOCTOR_KEYS = {
+    *doctor_document(DOCTOR, [], ""),
+    *doctor_finding(diagnose(DOCTOR)[0]),
+    *Probe.__dataclass_fields__,
+}
+
+MEMORY_KEYS, ADVISE_KEYS = (
+    set(re.findall(r'"(\w+)":', Path(module.__file__ or "").read_text()))
+    for module in (memory_document, advise_document)
+)
+ADVISE_KEYS -= set(advise_document.FIGURES)
+ADVISE_KEYS |= set(advise_document.FIGURES.values())
+
+FLAGS_KEYS = set(
+    re.findall(r'"(\w+)":', (PACKAGE / "preflight/flags/document.py").read_text(), re.MULTILINE)
+)
+
 WORDS: dict[str, Iterable[str]] = {
+    "memory codes": [*memory_finding.Code, *memory_finding.Severity],
+    "memory keys": MEMORY_KEYS,
+    "cards": memory_cards.MEMORY,
+    "advice": [*advise_finding.Advice, *advise_finding.FirstMethod, *advise_finding.Weight],
+    "advise codes": advise_finding.Code,
+    "advise keys": ADVISE_KEYS,
+    "advise limits": Limits.__dataclass_fields__,
+    "decisions of a comparison": ContestDecision,
+    "reasons of such a decision": Why,
+    "verdicts of its cells": CellVerdict,
+    "its gates": GateName,
+    "states of its gates": GateState,
+    "reasons of its gates": GateReason,
+    "fields that pools share": (*MUST_AGREE, SPECULATION),
+    "keys of a comparison": COMPARE_KEYS,
     "series": SERIES,
     "fields": FIELDS,
     "scrape results": ScrapeResult,
@@ -204,6 +301,18 @@ WORDS: dict[str, Iterable[str]] = {
     "kinds of rendered files": KINDS,
     "alerts": ALERTS,
     "recorded metrics": RECORDED,
+    "draft codes": draft_finding.Code,
+    "flags codes": [*flags_finding.Code, *flags_finding.Severity],
+    "flags keys": FLAGS_KEYS,
+    "draft checks": draft_finding.Area,
+    "draft verdicts": [*draft_finding.Fit, *draft_finding.Engine, *draft_finding.Severity],
+    "doctor codes": Code,
+    "symptoms": Symptom,
+    "doctor keys": DOCTOR_KEYS,
+    "sweep keys": SWEEP_KEYS,
+    "sweep refusals": Refusal,
+    "sweep cautions": Caution,
+    "sweep assumptions": Assumption,
 }
 
 
@@ -227,6 +336,13 @@ def test_no_command_is_missing() -> None:
 def test_no_flag_is_missing() -> None:
     """Every flag of every command stands in the documentation."""
     assert [flag for flag in sorted(FLAGS) if not re.search(rf"{flag}(?![\w-])", TEXT)] == []
+
+
+def test_no_key_of_the_checklist_is_missing() -> None:
+    """Every key of the checklist's document and of its lock file stands in an example."""
+    page = (ROOT / "docs" / "checklist.md").read_text()
+    pinned = {part for path in PINS for part in path.split(".")}
+    assert [key for key in sorted(CHECKLIST_KEYS | pinned) if f'"{key}":' not in page] == []
 
 
 def test_no_exit_code_is_missing() -> None:

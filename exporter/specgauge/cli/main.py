@@ -5,13 +5,21 @@ from collections.abc import Sequence
 import click
 
 from specgauge import __version__
+from specgauge.cli.advise import advise
 from specgauge.cli.baseline.group import baseline_group
+from specgauge.cli.checklist.group import checklist_group
+from specgauge.cli.compare.command import compare
 from specgauge.cli.config import config_group
 from specgauge.cli.demo import demo
+from specgauge.cli.doctor.command import doctor
+from specgauge.cli.draft.group import draft_group
+from specgauge.cli.flags.group import flags_group
 from specgauge.cli.guard.group import guard_group
 from specgauge.cli.inspect import inspect
+from specgauge.cli.memory import memory
 from specgauge.cli.render import render_files
 from specgauge.cli.serve import serve
+from specgauge.cli.sweep.group import sweep_group
 from specgauge.cli.values import plain
 from specgauge.cli.verdict import verdict
 from specgauge.errors import SpecgaugeError
@@ -35,11 +43,19 @@ def cli() -> None:
 cli.add_command(serve)
 cli.add_command(inspect)
 cli.add_command(verdict)
+cli.add_command(compare)
 cli.add_command(baseline_group)
 cli.add_command(guard_group)
 cli.add_command(config_group)
+cli.add_command(checklist_group)
 cli.add_command(render_files)
 cli.add_command(demo)
+cli.add_command(doctor)
+cli.add_command(flags_group)
+cli.add_command(draft_group)
+cli.add_command(sweep_group)
+cli.add_command(memory)
+cli.add_command(advise)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,1 @@
+"""`specgauge compare`, in parts: its options, what it drives, what it reads, what it prints."""
