@@ -179,6 +179,9 @@ class Engine:
         if self.faults.drafts:
             for name in ("drafts", "draft_tokens", "accepted_tokens"):
                 lines += self._counter(f"spec_decode_num_{name}", self.drafts)
+            name = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+            lines += [f"# TYPE {name} counter"]
+            lines += [f'{name}{{{_LABELS},position="0"}} {float(self.drafts)!r}']
         return "\n".join([*lines, ""])
 
     @staticmethod

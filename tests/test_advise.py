@@ -126,6 +126,7 @@ LEVELS = curve(
     ("load", "cost", "extrapolated"),
     [
         pytest.param(1.0, (0.004 + 0.001 * 4 / 9) / 0.004, False, id="within"),
+        pytest.param(0.05, (0.004 + 0.001 * 4 / 9) / 0.004, False, id="mostly idle"),
         pytest.param(4.0, 0.01 / (0.004 + 0.001 * 3 / 9), False, id="to the top"),
         pytest.param(20.0, 0.05 / 0.01, True, id="along the last line"),
     ],
@@ -133,6 +134,7 @@ LEVELS = curve(
 def test_what_checking_costs(load: float, cost: float, extrapolated: bool) -> None:
     """A step's price is that of a step with as many requests as it has tokens."""
     found = expect(LEVELS, load, 4, None)
+    assert found is not None
     assert found.verification_cost == pytest.approx(cost)
     assert found.breakeven_acceptance == pytest.approx((cost - 1) / 4)
     assert found.extrapolated is extrapolated
@@ -140,11 +142,20 @@ def test_what_checking_costs(load: float, cost: float, extrapolated: bool) -> No
 
 
 def test_a_baseline_of_one_level_or_that_falls() -> None:
-    """One level has no line; a last line that falls is held."""
+    """One level has no line, so it tells no price; a last line that falls is held."""
     one = curve([Level(decode_concurrency=2, tpot=0.005)])
-    assert expect(one, 2.0, 4, None).verification_cost == 1.0
+    assert expect(one, 2.0, 4, None) is None
     falls = curve([Level(decode_concurrency=c, tpot=t) for c, t in ((1, 0.006), (2, 0.005))])
-    assert expect(falls, 2.0, 4, None).breakeven_acceptance == 0.0
+    found = expect(falls, 2.0, 4, None)
+    assert found is not None
+    assert found.breakeven_acceptance == 0.0
+
+
+def test_a_load_that_is_mostly_idle() -> None:
+    """A mean below one request is that of idle time: a step has a request in it."""
+    reasons = advised(decode_concurrency=0.08).reasons
+    (room,) = [one for one in reasons if one.code is Code.ROOM_IN_LOAD]
+    assert room.numbers["step_tokens"] == 4.0
 
 
 def test_ngram_first_where_answers_repeat() -> None:
@@ -153,6 +164,7 @@ def test_ngram_first_where_answers_repeat() -> None:
     found = advised(tally=COPYING)
     assert found.first_method is FirstMethod.NGRAM
     priced = expect(LEVELS, 1.0, 4, COPYING)
+    assert priced is not None
     assert priced.ngram_speedup == pytest.approx(4.3, abs=0.3)
     assert advised(tally=COPYING, expected=priced).first_method is FirstMethod.NGRAM
     dear = expect(LEVELS, 20.0, 4, COPYING)

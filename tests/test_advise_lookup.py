@@ -173,6 +173,14 @@ def test_pieces_are_about_tokens() -> None:
             id="messages that end with the answer",
         ),
         pytest.param(
+            '{"messages": [{"role": "user", "content": [{"type": "text", "text": "p"}]}, '
+            '{"role": "assistant", "content": [{"type": "text", "text": "o"}, '
+            '{"type": "text", "text": "k"}]}]}',
+            "user: p",
+            "ok",
+            id="content in parts",
+        ),
+        pytest.param(
             '{"messages": [{"role": "user", "content": "p"}], "response": "o"}',
             "user: p",
             "o",
@@ -218,6 +226,7 @@ def test_exchanges(line: str, prompt: object, output: object) -> None:
         '{"prompt": "p", "choices": []}',
         '{"prompt": "p", "choices": [{"message": {"content": null}}]}',
         '{"prompt": "p", "output": 3, "choices": 4}',
+        '{"messages": ["p", {"role": "assistant", "content": [{"text": "o"}, {"url": "i"}]}]}',
         '{"conversations": [{"from": "gpt", "value": "o"}]}',
         '{"conversations": [{"from": "system", "value": "s"}, {"from": "gpt", "value": "o"}]}',
     ],

@@ -47,6 +47,8 @@ from specgauge.preflight.checklist.terms import Terms
 
 GONE = Trouble(source="http://s", reason=Reason.UNREACHABLE, detail="no answer")
 
+BROKEN = {"code": "weights_incomplete", "severity": "error"}
+
 
 def guard(**more: Any) -> Answer:
     return Answer(source="http://s/api/v1/guard", body=guard_document(**more))
@@ -175,6 +177,14 @@ CASES: dict[str, dict[str, tuple[Callable[[], Case], str]]] = {
             lambda: draft(
                 verdict="incompatible",
                 findings=[{"code": "vocab_size_differs", "severity": "error"}],
+            ),
+            "fail rejected",
+        ),
+        "compatible with an error": (lambda: draft(findings=[BROKEN]), "fail rejected"),
+        "conditions with an error": (
+            lambda: draft(
+                verdict="with_conditions",
+                findings=[BROKEN, {"code": "shorter", "severity": "condition"}],
             ),
             "fail rejected",
         ),
@@ -320,7 +330,15 @@ CASES: dict[str, dict[str, tuple[Callable[[], Case], str]]] = {
         ),
         "interval upside down": (
             lambda: compare(compare_cell("steady", estimate(1.4, 1.6, 1.2))),
-            "pass met",
+            "not_measured no_verdict",
+        ),
+        "interval somewhere else": (
+            lambda: compare(compare_cell("steady", estimate(1.9, 0.5, 0.9))),
+            "not_measured no_verdict",
+        ),
+        "half an interval": (
+            lambda: compare(compare_cell("steady", estimate(1.9, 0.5))),
+            "not_measured no_verdict",
         ),
     },
     "speedup_burst": {
@@ -376,6 +394,10 @@ CASES: dict[str, dict[str, tuple[Callable[[], Case], str]]] = {
         "does not fit": (
             lambda: memory(findings=[{"code": "weights_exceed_memory", "severity": "error"}]),
             "fail rejected",
+        ),
+        "a share below nothing": (
+            lambda: memory(setting={"utilization": -1.0, "num_speculative_tokens": 4}),
+            "not_measured incomplete",
         ),
         "no share": (
             lambda: memory(after={}, setting={"num_speculative_tokens": 4}),

@@ -368,7 +368,14 @@ def test_small_readers() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [(0.0, "0 s"), (-3.0, "0 s"), (90.0, "1.5 min"), (7200.0, "2 h"), (20 * DAY, "20 d")],
+    [
+        (0.0, "0 s"),
+        (-3.0, "0 s"),
+        (90.0, "1.5 min"),
+        (7200.0, "2 h"),
+        (20 * DAY, "20 d"),
+        (26310 * DAY, "26310 d"),
+    ],
 )
 def test_ages(seconds: float, expected: str) -> None:
     """An age is told in its largest unit."""

@@ -1,6 +1,7 @@
 """`specgauge doctor` as a command: sources, probe, text, document, and what it refuses."""
 
 import asyncio
+import gzip
 import json
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -200,7 +201,7 @@ def test_a_page_that_has_served_nothing(tmp_path: Path, capsys: Capture) -> None
 def test_a_file_without_queries_is_a_hint(tmp_path: Path, capsys: Capture) -> None:
     """Rules that ask for nothing of vLLM's are worth a word."""
     assert main(["doctor", *p.rules(tmp_path, "up == 0")]) == 0
-    assert "there is no query in this file" in capsys.readouterr().out
+    assert "no query in these files asks for anything of vLLM's" in capsys.readouterr().out
 
 
 REFUSED: dict[str, tuple[Sequence[str], int, str]] = {
@@ -216,6 +217,9 @@ REFUSED: dict[str, tuple[Sequence[str], int, str]] = {
     "an unknown symptom": (["--symptom", "sad"], 2, "--symptom"),
     "a log that is not there": (["--log", "nowhere.log"], 3, "nowhere.log: No such file"),
     "a folder as a log": (["--log", "."], 3, "Is a directory"),
+    "a packed log": (["--log", "packed"], 2, "--log packed: not text; give it unpacked"),
+    "a log in UTF-16": (["--log", "wide"], 2, "--log wide: not text"),
+    "a command of something else": (["--command", "rm -rf /"], 2, "has neither vllm nor a flag"),
     "rules that are not there": (["--rules", "nowhere"], 3, "nowhere: No such file"),
     "rules that are none": (["--rules", "garbage"], 2, "--rules garbage: not text in UTF-8"),
     "a dashboard that is none": (["--dashboard", "words"], 2, "neither JSON nor YAML"),
@@ -239,6 +243,8 @@ def test_what_cannot_be_read_is_refused(
     Path("garbage").write_bytes(b"\xff\xfe\x00")
     Path("words").write_text("only words")
     Path("empty").touch()
+    Path("packed").write_bytes(gzip.compress(bytes(range(256)) * 40))
+    Path("wide").write_bytes("INFO a line\n".encode("utf-16"))
     Path("list").write_text("[1, 2]")
     Path("loop").symlink_to("loop")
     assert main(["doctor", *arguments]) == code
@@ -271,6 +277,18 @@ def test_a_huge_log_is_read_at_both_ends(
     document = json.loads(capsys.readouterr().out)
     assert document["engine_version"] == "0.25.1"
     assert document["findings"][0]["code"] == "out_of_memory"
+    assert "MiB in its middle were not read" in document["not_measured"]["log"]
+
+
+def test_a_log_that_was_rotated_begins_with_zeros(tmp_path: Path, capsys: Capture) -> None:
+    """What rotation leaves before the lines, and colours in them, make no log unreadable."""
+    path = tmp_path / "vllm.log"
+    words = "\n".join(p.failed("torch.OutOfMemoryError", "CUDA out of memory."))
+    path.write_bytes(b"\0" * 70_000 + f"\x1b[31m{words}\x1b[0m \ufffd".encode())
+    assert main(["doctor", "--json", "--log", str(path)]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["findings"][0]["code"] == "out_of_memory"
+    assert "log" not in document["not_measured"]
 
 
 def test_other_files_have_their_limit(

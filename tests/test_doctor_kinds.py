@@ -291,10 +291,10 @@ def test_every_name_is_fine_in_its_releases(entry: object) -> None:
     ("name", "server", "status", "instead"),
     [
         ("time_per_output_token_seconds_bucket", Server(release="0.28.0"), Status.RENAMED,
-         "inter_token_latency_seconds"),
+         "vllm:inter_token_latency_seconds_bucket (once"),
         ("time_per_output_token_seconds_bucket", Server(release="0.9.2"), Status.OK, ""),
         ("inter_token_latency_seconds_sum", Server(release="0.9.2"), Status.TOO_NEW,
-         "time_per_output_token_seconds"),
+         "time_per_output_token_seconds_sum"),
         ("kv_cache_usage_perc", Server(release="0.8.5"), Status.TOO_NEW, "gpu_cache_usage_perc"),
         ("kv_cache_usage_perc", Server(names=frozenset({"gpu_cache_usage_perc"})), Status.TOO_NEW,
          "gpu_cache_usage_perc"),
@@ -306,7 +306,8 @@ def test_every_name_is_fine_in_its_releases(entry: object) -> None:
         ("e2e_request_latency_seconds", Server(), Status.RENAMED, "_bucket"),
         ("prefix_cache_hits", Server(), Status.RENAMED, "prefix_cache_hits_total"),
         ("iteration_tokens_total_bucket", Server(), Status.OK, ""),
-        ("spec_decode_efficiency", Server(), Status.V0_ONLY, "num_drafts_total"),
+        ("spec_decode_efficiency", Server(), Status.V0_ONLY,
+         "/ (rate(vllm:spec_decode_num_draft_tokens_total[5m]) + rate("),
         ("spec_decode_efficiency", Server(dialect=Dialect.VLLM_V0, release="0.8.5"), Status.OK, ""),
         ("spec_decode_num_drafts_total", Server(dialect=Dialect.VLLM_V0), Status.TOO_NEW, ""),
         ("spec_decode_num_emitted_tokens_total", Server(), Status.V0_ONLY, "num_drafts_total"),
@@ -517,8 +518,9 @@ def test_a_command_line_is_read() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["vllm serve 'x", "--speculative-config {", "--speculative-config '[1]'", "x" * 100_001],
-)
+    ["vllm serve 'x", "--speculative-config {", "--speculative-config '[1]'", "x" * 100_001,
+     "rm -rf /", ""],
+)  # fmt: skip
 def test_a_command_line_beyond_reading_is_refused(text: str) -> None:
     """One line says what is wrong."""
     with pytest.raises(ValueError, match=r"^\S.+$"):
@@ -884,3 +886,20 @@ def test_what_every_start_says_is_no_fault() -> None:
     assert log.marks == {Mark.ON_CPU}
     assert log.release == "0.32.0"
     assert codes(Case(log=log), causes=False) == []
+
+
+@pytest.mark.parametrize(
+    ("dialect", "told"),
+    [
+        (Dialect.VLLM_V0, "V0 shows them from the first"),
+        (Dialect.VLLM_V1, "V1 shows them from the"),
+    ],
+)
+def test_what_is_not_on_is_told_by_its_engine(dialect: Dialect, told: str) -> None:
+    """V1 has its series from the start and V0 has not."""
+    one = model()
+    absent = replace(one, derived=replace(one.derived, speculation=Speculation.ABSENT))
+    case = Case(symptom=Symptom.ZERO, models=(absent,), dialect=dialect, looked=True)
+    first, *_ = diagnose(case)
+    assert first.finding.code is Code.SPECULATION_NOT_ON
+    assert told in first.finding.evidence

@@ -346,6 +346,39 @@ def test_bad_weights_are_told(say: Say, target: Path, draft: Path, data: bytes, 
     assert document["draft"]["bytes_from"] == "config"
 
 
+@pytest.mark.parametrize(
+    ("index", "told"),
+    [
+        pytest.param(None, ")", id="configuration alone"),
+        pytest.param(["1", "2"], ", though its index names 2)", id="an index alone"),
+    ],
+)
+def test_weights_that_are_not_there_were_not_looked_at(
+    say: Say, target: Path, draft: Path, index: list[str] | None, told: str
+) -> None:
+    """A folder without weights is judged by its configuration; that they are whole is not said."""
+    spoil(draft, "model.safetensors", None)
+    if index is not None:
+        save(draft / "model.safetensors.index.json", {"weight_map": {one: one for one in index}})
+    code, out, _ = say("draft", "check", target, draft)
+    assert code == 0
+    assert (
+        f"not measured: weights (whether the draft's are whole: no safetensors files{told}" in out
+    )
+    assert "weights" not in re.findall(r"^checked: (.*)$", out, re.MULTILINE)[0]
+
+
+def test_heads_that_nobody_names_were_not_dealt_out(say: Say, target: Path, draft: Path) -> None:
+    """In one part any number of heads can be served; in two it takes their number."""
+    save(target / "config.json", {k: v for k, v in CONFIG.items() if "heads" not in k})
+    for parts, seen in (("1", True), ("2", False)):
+        _, out, _ = say("draft", "check", target, draft, "--tensor-parallel", parts, "--json")
+        document = json.loads(out)
+        assert ("tensor_parallel" in document["checked"]) is seen
+        told = {one["check"]: one["reason"] for one in document["not_measured"]}
+        assert ("target: config.json names no" in told.get("tensor_parallel", "")) is not seen
+
+
 def test_a_cut_off_body_is_told(say: Say, target: Path, draft: Path) -> None:
     """A download that stopped within the numbers is found by the header alone."""
     write_weights(draft / "model.safetensors", dense(SMALL), body=False)

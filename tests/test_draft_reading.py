@@ -22,7 +22,7 @@ from specgauge.errors import UsageError
 from specgauge.preflight.draft.config import read_config
 from specgauge.preflight.draft.cost import LENGTHS, estimate, per_token, size, table
 from specgauge.preflight.draft.examine import examine, load
-from specgauge.preflight.draft.finding import Code, Fit
+from specgauge.preflight.draft.finding import Area, Code, Fit
 from specgauge.preflight.draft.folder import Model, read_model
 from specgauge.preflight.draft.method import infer
 from specgauge.preflight.draft.pair import Pair, Wish
@@ -66,6 +66,15 @@ ROWS = count(BPE)
         ({"num_nextn_predict_layers": 0}, "mtp_layers", None),
         ({"n_routed_experts": 64, "num_experts_per_tok": 6}, "experts", 64),
         ({"vocab_size": 3.0}, "faults", ("vocab_size is 3.0, not a whole number above 0",)),
+        ({"hidden_size": 0}, "faults", ("hidden_size is 0, not a whole number above 0",)),
+        ({"num_experts": 0}, "faults", ()),
+        ({"quantization_config": None}, "faults", ()),
+        ({"quantization_config": "awq"}, "faults",
+         ('quantization_config is "awq", not an object',)),
+        ({"model_type": "gemma3", "text_config": {"hidden_size": 2560}}, "vocab_size", 262208),
+        ({"text_config": {"model_type": "gemma3_text"}}, "max_length", 131072),
+        ({"text_config": {"model_type": "gemma3_text", "num_attention_heads": 16}}, "heads", 16),
+        ({"model_type": "gemma3_text"}, "vocab_size", None),
     ],
 )  # fmt: skip
 def test_a_configuration_is_read_as_the_engine_does(
@@ -178,7 +187,7 @@ def test_tokenizers_of_the_old_kind_are_compared(tmp_path: Path) -> None:
     assert "encodings" in report.checked
     (other / "merges.txt").write_text("a b\n")
     changed = examine(load(str(one)), load(str(other)), method=None, release=NEWEST, wish=Wish())
-    assert [gap.reason for gap in changed.unmeasured] == [
+    assert [gap.reason for gap in changed.unmeasured if gap.area is Area.ENCODINGS] == [
         f"{one} has no tokenizer.json to encode with"
     ]
 

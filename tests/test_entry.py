@@ -2,8 +2,10 @@
 
 import asyncio
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.sidecars import DEADLINE, specgauge
@@ -100,3 +102,15 @@ async def test_end_at_several_moments() -> None:
             await made.listening()
             made.process.send_signal(number)
             assert await made.end() == 0
+
+
+@pytest.mark.parametrize("arguments", [["config", "schema"], ["--help"]], ids=" ".join)
+def test_a_full_disk_is_one_line(arguments: list[str]) -> None:
+    """Output that has no room is told in one line with an exit code, never by a traceback."""
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "specgauge", *arguments],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    line = "specgauge: the output could not be written: no space is left; free some\n"
+    assert (run.returncode, run.stderr) == (3, line)

@@ -442,6 +442,13 @@ LAYOUTS: dict[str, tuple[str, str]] = {
             '\\"num_speculative_tokens\\": 3}"'
         ),
     ),
+    "a variable for a number": (
+        "vllm serve T --speculative-model D --num-speculative-tokens ${K:-5}",
+        (
+            'vllm serve T \\\n  --speculative-config "{\\"method\\": \\"draft_model\\", '
+            '\\"model\\": \\"D\\", \\"num_speculative_tokens\\": ${K:-5}}"'
+        ),
+    ),
     "a placeholder": ("vllm serve <target-model>", "vllm serve '<target-model>'"),
     "an image": (
         "docker run --gpus all vllm/vllm-openai:v0.6.3.post1 --model T --num-scheduler-steps 8",
@@ -481,6 +488,21 @@ def test_the_rest_of_a_line_stays_as_it_is(case: str) -> None:
     """What stands around the engine, and flags that are none of ours, pass through."""
     text, wanted = LAYOUTS[case]
     assert to(text).command == wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "release", "wanted"),
+    [
+        pytest.param("$K", "0.33.0", {Code.VALUE_TYPE}, id="was not checked"),
+        pytest.param("$K", "0.7.3", {Code.VALUE_TYPE}, id="nor for flags"),
+        pytest.param("$K$L", "0.33.0", {Code.VALUE_TYPE}, id="two are no number"),
+    ],
+)
+def test_what_the_shell_fills_in_is_said(given: str, release: str, wanted: set[Code]) -> None:
+    """A number that is a variable cannot be checked, which is a warning and no error."""
+    done = to(f"vllm serve T --speculative-model D --num-speculative-tokens {given}", release)
+    assert {one.code for one in done.findings} >= wanted
+    assert (done.command is not None) is (given == "$K")
 
 
 def test_words_are_what_a_shell_makes_of_them() -> None:
@@ -564,6 +586,11 @@ UNREADABLE = {
     "vllm serve T --speculative-config": "no value behind it",
     "vllm serve T --speculative-model --port": "no value behind it",
     "vllm serve T -sc nothing": "no JSON",
+    'vllm serve T -sc {"method":"ngram"}': "put single quotes around",
+    'vllm serve T --speculative-config={"method": "ngram"}': "put single quotes around",
+    "vllm serve T \u2013speculative-model D": "printer's dash",
+    "vllm serve T \u2014num-speculative-tokens 5": "printer's dash",
+    "vllm serve T --speculative-model \u2018D\u2019": "printer's dash or quote",
     "vllm serve T -sc '[1]'": "not an object",
     "vllm serve T -sc '{\"a\": NaN}'": "cannot be said in JSON",
     "vllm serve T -sc " + "[" * 5000: "nested too deep",
@@ -577,6 +604,12 @@ def test_what_cannot_be_read_says_why(text: str) -> None:
     """A line that is none is refused in one sentence."""
     with pytest.raises(ValueError, match=UNREADABLE[text]):
         to(text)
+
+
+@pytest.mark.parametrize("text", ["v0.10.1.1", "0.10.1.1.post1", "0.10.1.1+cpu"])
+def test_releases_of_four_numbers_are_read(text: str) -> None:
+    """A repair of a release has a fourth number, which changes no flag either."""
+    assert read_release(text) == Release((0, 10, 1))
 
 
 @pytest.mark.parametrize("text", ["0.33", "v0.33.0", "0.33.0.post1", "0.33.0rc1", "0.33.0+cpu"])

@@ -185,6 +185,13 @@ def test_what_cannot_be_shown_fails(capsys: Capture) -> None:
             id="synthetic acceptance left on",
         ),
         pytest.param(ARTICLE_NGRAM.format(target="T"), 0, "takes it", id="a command line"),
+        pytest.param(NGRAM.replace("4", "9" * 20), 1, "is above 2147483647", id="far too many"),
+        pytest.param(
+            f"docker run vllm/vllm-openai:v0.10.1.1@sha256:{'a1' * 32} --model T -sc '{NGRAM}'",
+            1,
+            "-sc: there from 0.19.0 on",
+            id="an image by its digest",
+        ),
         pytest.param("--port=1 --spec-method mtp --spec-tokens 1", 0, "takes it", id="arguments"),
         pytest.param(OLD, 1, "[flag_gone]", id="an old command line"),
         pytest.param(f"{OLD} --port 1 && docker run x", 1, "[flag_gone]", id="with another behind"),
@@ -200,6 +207,14 @@ def test_check(source: str, code: int, told: str, capsys: Capture) -> None:
     """Findings are the data here, and errors and what is severe fail."""
     got, out, _ = run(capsys, "check", "--", source)
     assert (got, told in out) == (code, True)
+
+
+@pytest.mark.parametrize(("release", "code"), [("0.8.2", 0), ("0.8.1", 1), ("0.4.1", 1)])
+def test_a_configuration_needs_its_flag(release: str, code: int, capsys: Capture) -> None:
+    """Before there was --speculative-config, no configuration could be given."""
+    pairs = '"prompt_lookup_max": 4, "prompt_lookup_min": 2}'
+    ended, out, _ = run(capsys, "check", "--release", release, f"{NGRAM[:-1]}, {pairs}")
+    assert (ended, "--speculative-config: there from 0.8.2 on" in out) == (code, bool(code))
 
 
 def test_document_of_a_check(capsys: Capture, tmp_path: Path) -> None:

@@ -148,7 +148,9 @@ def test_a_large_mixture_with_latent_attention() -> None:
         ({}, 16.0, None),
         ({"quantization_config": {"quant_method": "awq", "bits": 4}}, 4.0, "awq"),
         ({"quantization_config": {"quant_method": "fp8"}}, 8.0, "fp8"),
-        ({"quantization_config": {"quant_algo": "NVFP4"}}, 4.0, "NVFP4"),
+        ({"quantization_config": {"quant_algo": "NVFP4"}}, 4.5, "NVFP4"),
+        ({"quantization_config": {"quant_method": "mxfp4"}}, 4.25, "mxfp4"),
+        ({"quantization_config": {"quant_method": "mxfp8"}}, 8.25, "mxfp8"),
         ({"quantization_config": {"quant_method": "bnb", "load_in_4bit": True}}, 4.0, "bnb"),
         ({"quantization_config": {"quant_method": "bnb", "load_in_8bit": True}}, 8.0, "bnb"),
         (
@@ -193,11 +195,34 @@ def test_quantisation(change: dict[str, Any], bits: float | None, name: str | No
             id="listed and shared",
         ),
         pytest.param({"text_config": {"sliding_window": 16}}, [16] * 4, id="nested"),
+        pytest.param(
+            {"sliding_window": 512, "use_sliding_window": True, "max_window_layers": 3},
+            [None, None, None, 512],
+            id="from a layer on",
+        ),
+        pytest.param(
+            {"sliding_window": 512, "use_sliding_window": True}, [512] * 4, id="on, from the first"
+        ),
     ],
 )
 def test_windows(change: dict[str, Any], windows: list[int | None]) -> None:
     """Which layers slide is read in the ways that configurations say it."""
     assert list(read_shape({**SMALL, **change}).windows) == windows
+
+
+def test_what_a_configuration_leaves_out() -> None:
+    """A kind whose published configurations rest on defaults is read with these."""
+    nested = {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240}
+    nested |= {"num_hidden_layers": 34, "sliding_window": 1024}
+    shape = read_shape({"model_type": "gemma3", "text_config": nested})
+    assert (shape.heads, shape.kv_heads, shape.head_dim) == (8, 4, 256)
+    assert (shape.vocabulary, shape.max_length) == (262_208, 131_072)
+    assert shape.windows.count(None) == 5
+    weights = estimate(shape, Role.TARGET).loaded(Role.TARGET, tied=shape.tied)
+    assert weights / 2e9 == pytest.approx(3.88, rel=0.01)
+    untied = read_shape({"text_config": {**nested, "tie_word_embeddings": False}})
+    assert shape.tied
+    assert not untied.tied
 
 
 @pytest.mark.parametrize(

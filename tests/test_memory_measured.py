@@ -155,6 +155,11 @@ async def test_two_servers(capsys: Capture) -> None:
             2,
             "as many",
         ),
+        (
+            ("--target", "T", "--gpu", "H200", "--tensor-parallel", "4", "--count", "7"),
+            2,
+            "--count 7: engines of 4 GPUs leave some idle; give a multiple of 4",
+        ),
         (("--target", "S", "--gpu", "H200"), 2, "--max-model-len is needed"),
         (("--target", "no/hub-name", "--gpu", "H200"), 3, "no folder here"),
         (("--target", "T", "--draft", "M", "--gpu", "H200"), 3, "no safetensors files"),

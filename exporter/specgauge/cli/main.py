@@ -1,5 +1,9 @@
 """The `specgauge` command: picks a command and turns our errors into one line and an exit code."""
 
+import contextlib
+import errno
+import os
+import sys
 from collections.abc import Sequence
 
 import click
@@ -18,6 +22,8 @@ from specgauge.cli.guard.group import guard_group
 from specgauge.cli.inspect import inspect
 from specgauge.cli.memory import memory
 from specgauge.cli.render import render_files
+from specgauge.cli.report.command import report
+from specgauge.cli.route.group import route_group
 from specgauge.cli.serve import serve
 from specgauge.cli.sweep.group import sweep_group
 from specgauge.cli.values import plain
@@ -49,6 +55,8 @@ cli.add_command(guard_group)
 cli.add_command(config_group)
 cli.add_command(checklist_group)
 cli.add_command(render_files)
+cli.add_command(report)
+cli.add_command(route_group)
 cli.add_command(demo)
 cli.add_command(doctor)
 cli.add_command(flags_group)
@@ -62,6 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; gives the exit code."""
     try:
         code = cli.main(args=argv, prog_name="specgauge", standalone_mode=False)
+        sys.stdout.flush()
     except SpecgaugeError as error:
         for line in str(error).splitlines():
             click.echo(f"specgauge: {plain(line)}", err=True)
@@ -71,6 +80,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ExitCode.USAGE
     except click.Abort:
         return 130
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return _unwritten()
     except SystemExit:
         return ExitCode.OK  # so click and rich end where nobody reads the output, as with `head`
     return code if isinstance(code, int) else ExitCode.OK
+
+
+def _unwritten() -> ExitCode:
+    """Say that the output had no room; what is left of it would be tried again at the end."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    click.echo("specgauge: the output could not be written: no space is left; free some", err=True)
+    return ExitCode.UNREADABLE

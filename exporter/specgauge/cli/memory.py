@@ -3,17 +3,19 @@
 import asyncio
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
+from specgauge import __version__
 from specgauge.cli.inspect import derive, look
 from specgauge.cli.memory_options import folder_options, plan_of
 from specgauge.cli.memory_text import draw_pair, draw_plan
 from specgauge.errors import UsageError
 from specgauge.model.derived import Hints
 from specgauge.model.outcome import ExitCode
-from specgauge.preflight.memory.document import SCHEMA, measured, planned
+from specgauge.preflight.memory.document import SCHEMA, dated, measured, planned
 from specgauge.preflight.memory.finding import Code, Finding, Severity
 from specgauge.preflight.memory.judge import judge
 from specgauge.preflight.memory.measured import Capacity, capacity_of, compare
@@ -71,4 +73,6 @@ def _capacity(source: str) -> Capacity:
 
 
 def _print(document: dict[str, Any]) -> None:
-    click.echo(json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False))
+    now = datetime.now(UTC).replace(microsecond=0)
+    told = dated(document, created=now, created_by=f"specgauge {__version__}")
+    click.echo(json.dumps(told, indent=1, allow_nan=False, ensure_ascii=False))

@@ -152,6 +152,9 @@ def _setting(options: Options, target: Shape) -> Setting:
     count = options["count"] or parallel
     if count < parallel:
         raise UsageError(f"--tensor-parallel {parallel} needs as many GPUs; there are {count}")
+    if count % parallel:
+        fix = f"give a multiple of {parallel}, or another --tensor-parallel"
+        raise UsageError(f"--count {count}: engines of {parallel} GPUs leave some idle; {fix}")
     length = options["max_model_len"] or target.max_length
     if length is None:
         raise UsageError("--max-model-len is needed: the target's config.json does not tell it")

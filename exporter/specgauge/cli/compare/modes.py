@@ -199,7 +199,7 @@ def _passes(
         found = asyncio.run(count_passes(check, baseline, speculative))
     except KeyboardInterrupt:
         return {}, ("the check of the answers was stopped: their quality is not measured",)
-    none = [name for name, one in found.items() if one.baseline == 0]
+    none = [name for name, one in found.items() if one.baseline == 0 < one.baseline_of]
     notes = [f"no answer of the baseline pool passes the check: {name}" for name in none]
     return found, tuple(notes)
 

@@ -12,6 +12,7 @@ from specgauge.preflight.compare.cells import Figures
 from specgauge.preflight.compare.decide import Decision, Judged, Ruling
 from specgauge.preflight.compare.document import Report
 from specgauge.preflight.compare.fields import Difference
+from specgauge.preflight.compare.from_pages import LOADS_DIFFER
 from specgauge.preflight.compare.gates import interval
 from specgauge.preflight.compare.quality import Match, Quality
 
@@ -129,6 +130,9 @@ def conclusion(report: Report) -> Iterator[str]:
         lacking = ", ".join(report.likeness.not_compared)
         yield f"Not compared, since a server does not tell: {lacking}"
     yield from (plain(f"Mind: {note}") for note in report.notes)
+    unlike = [str(one.cell.key) for one in outcome.cells if LOADS_DIFFER in one.cell.notes]
+    if unlike:
+        yield plain(f"Mind: the pools had different loads at {', '.join(unlike)} ({LOADS_DIFFER})")
     if report.partial:
         yield "Partial: not every cell of the plan was measured."
     if len(outcome.by_class) > 1:
@@ -156,6 +160,8 @@ def _quality(name: str, one: Quality) -> Iterator[str]:
     prefix = f"{name}: " if name else ""
     itself = "" if one.itself is None else f"; the baseline against itself {_match(one.itself)}"
     yield plain(f"{prefix}greedy answers equal in both pools: {_match(one.between)}{itself}")
+    if one.failed:
+        yield plain(f"{prefix}{one.failed} requests of the sample were not answered with a text")
     if one.differs_more:
         yield plain(
             f"{prefix}the pools differ more than the baseline from itself: look at the texts"

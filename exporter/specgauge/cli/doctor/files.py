@@ -11,13 +11,35 @@ from specgauge.preflight.doctor.requests import Segmented, read_requests
 
 _MOST = 32 << 20
 _HEAD, _TAIL = 16 << 20, 48 << 20
+_SAMPLE, _FIRST = 1 << 16, 10
+"""So many characters and lines tell whether it is a log."""
+_OF_LOGS = frozenset("\t\n\r\b\x1b")
 
 
 def log_lines(paths: Iterable[Path]) -> Iterator[str]:
     """Give the lines of logs; of one beyond 64 MiB its beginning and its end."""
     for path in paths:
         text = _bytes(path, _HEAD + _TAIL, cut=True).decode("utf-8", errors="replace")
+        if _is_binary(text[:_SAMPLE]):
+            raise UsageError(f"--log {path}: not text; give it unpacked, and in UTF-8")
         yield from text.split("\n")
+
+
+def left_out(paths: Iterable[Path]) -> str:
+    """Say what of which logs was not read; '' where all of it was."""
+    sizes = {path: path.stat().st_size for path in paths if path.is_file()}
+    return "; ".join(
+        f"{path}: {(size - _HEAD - _TAIL) / (1 << 20):.1f} MiB in its middle were not read"
+        for path, size in sizes.items()
+        if size > _HEAD + _TAIL
+    )
+
+
+def _is_binary(start: str) -> bool:
+    """Tell what is no text from a log with a stray byte, or with zeros before what was rotated."""
+    shown = "".join(start.lstrip("\0").split("\n", _FIRST)[:_FIRST])
+    odd = sum(one == "\ufffd" or (one < " " and one not in _OF_LOGS) for one in shown)
+    return odd > len(shown) / 10
 
 
 def expressions_of(path: Path, option: str) -> list[Expression]:

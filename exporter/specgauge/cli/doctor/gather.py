@@ -11,7 +11,7 @@ from yarl import URL
 from specgauge.baseline.files import load_file
 from specgauge.baseline.schema import BaselineFile, usable
 from specgauge.cli.baseline.reading import counted
-from specgauge.cli.doctor.files import expressions_of, log_lines, requests_of
+from specgauge.cli.doctor.files import expressions_of, left_out, log_lines, requests_of
 from specgauge.cli.doctor.look import Seen, look
 from specgauge.cli.doctor.models import models_of, probe_of
 from specgauge.errors import UsageError
@@ -162,10 +162,7 @@ def _not_measured(
         reasons["page"] = "no page, --timeline or --url"
     elif len(seen.moments) == 1:
         reasons["window"] = "only one page: its figures are since the engine started"
-    given = (("baseline", "--baseline"), ("logs", "--log"))
-    for name, option in given:
-        if not options[name]:
-            reasons[name.rstrip("s")] = f"no {option}"
+    reasons |= _unread(options)
     if setup is None:
         reasons["flags"] = "no --command, --speculative-config or log with the arguments"
     if release is None:
@@ -177,3 +174,10 @@ def _not_measured(
     if no_gpus:
         reasons["gpu"] = no_gpus
     return dict(reasons)
+
+
+def _unread(options: Mapping[str, Any]) -> dict[str, str]:
+    """Say which files were not given, or not read whole."""
+    log = left_out(options["logs"]) if options["logs"] else "no --log"
+    baseline = "" if options["baseline"] is not None else "no --baseline"
+    return {name: why for name, why in (("baseline", baseline), ("log", log)) if why}

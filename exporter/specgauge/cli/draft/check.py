@@ -1,10 +1,12 @@
 """`specgauge draft check`: whether a draft fits its target, before either is started."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 
+from specgauge import __version__
 from specgauge.cli.draft.options import method_option, shared_options
 from specgauge.cli.draft.text import describe
 from specgauge.model.outcome import ExitCode
@@ -35,7 +37,9 @@ def check(target: str, draft: str | None, *, as_json: bool, **options: Any) -> i
     """
     report = _examine(target, draft, **options)
     if as_json:
-        click.echo(json.dumps(report_document(report), indent=1, allow_nan=False))
+        now = datetime.now(UTC).replace(microsecond=0)
+        document = report_document(report, created=now, created_by=f"specgauge {__version__}")
+        click.echo(json.dumps(document, indent=1, allow_nan=False))
     else:
         click.echo(describe(report))
     return _EXITS.get(report.fit, ExitCode.OK)

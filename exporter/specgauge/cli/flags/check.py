@@ -9,7 +9,7 @@ from specgauge.cli.flags.text import tell
 from specgauge.cli.values import plain
 from specgauge.errors import NoVerdictError
 from specgauge.model.outcome import ExitCode
-from specgauge.preflight.flags.check import check_config, check_flags
+from specgauge.preflight.flags.check import check_carrier, check_config, check_flags
 from specgauge.preflight.flags.document import CHECK, check_document
 from specgauge.preflight.flags.finding import Severity, ordered
 from specgauge.preflight.flags.release import Release, read_release
@@ -39,7 +39,7 @@ def check(*, source: str, release: Release | None, as_json: bool) -> int:
     if line is not None and not (line.config or line.flags or line.findings):
         raise NoVerdictError("nothing in it turns speculation on")
     wanted = release or given.release or read_release(NEWEST)
-    flags = check_flags(line, surface, wanted) if line else []
+    flags = check_flags(line, surface, wanted) if line else check_carrier(surface, wanted)
     found = check_config(given.config, surface, wanted, line.sizes if line else None)
     findings = ordered([*given.findings, *flags, *found])
     passed = not any(one.severity in _FAILING for one in findings)

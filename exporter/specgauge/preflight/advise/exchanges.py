@@ -113,8 +113,8 @@ def _split(entry: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
         if isinstance(turns, list):
             at = _last_answer(turns, role) if name == "messages" else _first_answer(turns, role)
             if at is not None:
-                said = turns[at].get(content)
-                return {**entry, name: turns[:at]}, said if isinstance(said, str) else None
+                asked = [_plain(turn, content) for turn in turns[:at]]
+                return {**entry, name: asked}, _said(turns[at].get(content))
     return entry, _answer(entry)
 
 
@@ -135,8 +135,25 @@ def _choice(entry: Mapping[str, Any]) -> str | None:
     if not isinstance(first, Mapping):
         return None
     message = first.get("message")
-    said = message.get("content") if isinstance(message, Mapping) else first.get("text")
-    return said if isinstance(said, str) else None
+    return _said(message.get("content") if isinstance(message, Mapping) else first.get("text"))
+
+
+def _said(content: object) -> str | None:
+    """Give what was said: text, or the texts of its parts; None where a part is no text."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return None
+    texts = [one.get("text") if isinstance(one, Mapping) else None for one in content]
+    known = [text for text in texts if isinstance(text, str)]
+    return "".join(known) if len(known) == len(texts) else None
+
+
+def _plain(turn: object, content: str) -> object:
+    """Write a turn whose content is in parts of text as the prompt reader takes it."""
+    if not isinstance(turn, Mapping) or (said := _said(turn.get(content))) is None:
+        return turn
+    return {**turn, content: said}
 
 
 def _last_answer(turns: Sequence[Any], role: str) -> int | None:

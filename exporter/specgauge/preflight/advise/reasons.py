@@ -6,7 +6,7 @@ requests decides only without one.
 
 from collections.abc import Iterator
 
-from specgauge.preflight.advise.expect import Expected
+from specgauge.preflight.advise.expect import Expected, in_step
 from specgauge.preflight.advise.finding import Code, Reason, Weight
 from specgauge.preflight.advise.observed import Limits, Observed
 
@@ -83,7 +83,7 @@ def _priced(load: float, draft_tokens: int, expected: Expected, limits: Limits) 
 
 def _counted(load: float, draft_tokens: int, limits: Limits) -> Reason:
     """Judge the load by the tokens of a step alone."""
-    tokens = load * (1 + draft_tokens)
+    tokens = in_step(load) * (1 + draft_tokens)
     many = tokens > limits.step_tokens
     numbers = {"decode_concurrency": load, "step_tokens": tokens, "threshold": limits.step_tokens}
     told = f"{load:.3g} requests in decode with {draft_tokens} draft tokens each make steps of"

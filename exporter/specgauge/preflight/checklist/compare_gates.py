@@ -22,6 +22,7 @@ _DECISION = "promote"
 _UNDECIDED = "undecided"
 _ENOUGH_PAIRS = 100
 _NEAR = 1.5
+_NO_RATIO = "no usable ratio of requests that both pools answered"
 _REPEATS = "more repeats make the interval narrower"
 _LIMITS = "run specgauge compare with this load"
 
@@ -158,7 +159,7 @@ _RANK = {Status.FAIL: 0, Status.NOT_MEASURED: 1, Status.PASS: 2}
 def _above(ratio: Ratio | None, least: float) -> Weighed:
     """Ask for the whole interval above: a promise is to be kept."""
     if ratio is None:
-        return Status.NOT_MEASURED, "no requests that both pools answered"
+        return Status.NOT_MEASURED, _NO_RATIO
     low, high = ratio.ends
     if low > least:
         return Status.PASS, f"{ratio}"
@@ -168,7 +169,7 @@ def _above(ratio: Ratio | None, least: float) -> Weighed:
 def _not_below(ratio: Ratio | None, least: float) -> Weighed:
     """Ask for the point not below; what may be noise is no loss, and no proof either."""
     if ratio is None:
-        return Status.NOT_MEASURED, "no requests that both pools answered"
+        return Status.NOT_MEASURED, _NO_RATIO
     if ratio.value >= least:
         return Status.PASS, f"{ratio}"
     return (Status.FAIL if ratio.ends[1] < least else Status.NOT_MEASURED), f"{ratio}"
@@ -188,13 +189,18 @@ def _cells(evidence: Evidence) -> Iterator[Cell]:
 
 
 def _ratio(value: object) -> Ratio | None:
-    """Take a ratio, with its interval where it has one; one that is not above 0 is none."""
+    """Take a ratio, with its interval where it has one.
+
+    One that is not above 0 is none, and so is one whose interval is half, or somewhere else.
+    """
     middle = number(at(value, "value"))
     if middle is None or middle <= 0:
         return None
+    if at(value, "low") is None and at(value, "high") is None:
+        return Ratio(value=middle)
     low, high = number(at(value, "low")), number(at(value, "high"))
     if low is None or high is None or not low <= middle <= high:
-        return Ratio(value=middle)
+        return None
     return Ratio(value=middle, low=low, high=high)
 
 

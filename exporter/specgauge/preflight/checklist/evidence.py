@@ -209,8 +209,12 @@ def format_age(seconds: float) -> str:
     """Write an age in its largest unit."""
     for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= length:
-            return f"{seconds / length:.3g} {unit}"
+            many = seconds / length
+            return f"{many:.0f} {unit}" if many >= _MANY else f"{many:.3g} {unit}"
     return f"{max(seconds, 0.0):.0f} s"
+
+
+_MANY = 1000.0
 
 
 def _folded(name: str) -> str:

@@ -31,6 +31,8 @@ def judge_draft(case: Case) -> Result:
     if isinstance(found, Result):
         return found
     fit = word(found.body.get("verdict"))
+    if fit in {_COMPATIBLE, _CONDITIONS} and any(_codes(found, "error")):
+        fit = _INCOMPATIBLE
     if fit == _COMPATIBLE:
         return passed("compatible", found.proof())
     if fit == _CONDITIONS:
@@ -124,7 +126,7 @@ def judge_memory(case: Case) -> Result:
     if wrong:
         fix = "see its findings: specgauge memory"
         return failed(Reason.REJECTED, f"it does not fit: {', '.join(wrong)}", *proofs, fix=fix)
-    if not shares:
+    if not shares or min(shares.values()) < 0.0:
         says = f"{found.source}: says nothing of the share of memory in use"
         return unmeasured(Reason.INCOMPLETE, says, *proofs)
     live = usable_live(case)

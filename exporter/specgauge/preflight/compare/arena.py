@@ -35,6 +35,7 @@ FIGURES = (
     "generation_tokens_per_second",
     "acceptance_ratio",
     "acceptance_length",
+    "num_speculative_tokens",
     "drafts",
     "preemptions",
 )

@@ -28,11 +28,16 @@ _SERVER = (
     "decode_concurrency",
     "acceptance_ratio",
     "acceptance_length",
+    "num_speculative_tokens",
     "drafts",
     "preemptions",
     "generation_tokens",
 )
 _BROKEN = ("abort", "error")
+LOADS_DIFFER = "loads_differ"
+"""The note of a cell whose pools had neither the same requests at once nor the same arrivals."""
+
+_ALIKE = 1.5
 _LATENCIES = {"ttft": Quantity.TTFT, "e2e": Quantity.E2E}
 
 
@@ -104,6 +109,7 @@ def cell_of(key: CellKey, rounds: Sequence[tuple[Seen, Seen]]) -> Cell:
         "throughput": _mean_ratio([(b, a) for a, b in rounds], "generation_tokens_per_second"),
     }
     notes = [warning for pair in rounds for one in pair for warning in one.derived.warnings]
+    notes += [LOADS_DIFFER for pair in rounds if _loads_differ(*pair)]
     return Cell(
         key=key,
         repeats=len(rounds),
@@ -120,6 +126,15 @@ def number(derived: Derived, name: str) -> float | None:
     """Read a figure above 0."""
     value = derived.values.get(name)
     return float(value) if isinstance(value, int | float) and value > 0 else None
+
+
+def _loads_differ(one: Seen, other: Seen) -> bool:
+    """Tell whether two pools had different work: speculation changes one of these, never both."""
+    for name in ("decode_concurrency", "generation_tokens_per_second"):
+        a, b = number(one.derived, name), number(other.derived, name)
+        if a is None or b is None or max(a, b) <= _ALIKE * min(a, b):
+            return False
+    return True
 
 
 def _tpot_ratio(pairs: Sequence[tuple[Estimate | None, Estimate | None]]) -> Estimate | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from specgauge.model.derived import Derived, Speculation
 from specgauge.model.outcome import ScrapeResult
+from specgauge.model.quantity import Dialect
 from specgauge.preflight.doctor.case import Case, Failure, Model
 from specgauge.preflight.doctor.codes import Code, Symptom
 from specgauge.preflight.doctor.finding import LIKELY, MEASURED, POSSIBLE, SEEN, Finding
@@ -31,6 +32,10 @@ _NAMED: Mapping[Status, Code] = {
     Status.RENAMED: Code.METRIC_RENAMED,
     Status.TOO_NEW: Code.METRIC_TOO_NEW,
     Status.OTHER_MEANING: Code.METRIC_OTHER_MEANING,
+}
+_SHOWN_FROM = {
+    False: "V1 shows them from the start",
+    True: "V0 shows them from the first step with a draft on",
 }
 _ASKED = frozenset({Symptom.NO_METRICS, Symptom.ZERO, Symptom.SLOWER})
 _ENOUGH_TOKENS = 50
@@ -108,7 +113,7 @@ def _drafting(case: Case, model: Model) -> Iterator[Finding]:
             code=Code.SPECULATION_NOT_ON,
             confidence=SEEN if expected else MEASURED,
             evidence=f"{told} and no series of speculation is on the page; where it is on, "
-            "V1 shows them from the start",
+            f"{_SHOWN_FROM[case.dialect is Dialect.VLLM_V0]}",
             where=derived.model_name,
         )
     if state is Speculation.UNKNOWN and (expected or case.symptom in _ASKED):

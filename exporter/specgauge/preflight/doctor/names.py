@@ -43,6 +43,7 @@ class Server:
         return "V0" if self.dialect is Dialect.VLLM_V0 else "V1"
 
 
+_ONE_NAME = re.compile(r"^vllm:\w+(?=$| \()")
 _PARTS = ("_bucket", "_sum", "_count", "_created")
 _READ_OTHERWISE = frozenset(
     {
@@ -66,7 +67,10 @@ def status_of(name: str, server: Server) -> tuple[Status, str]:
         known = base in _table()["others"].split() or base.startswith(tuple(_table()["families"]))
         return (Status.OK, "") if known else (Status.UNKNOWN, _instead(base))
     found = _by_release(base, spans, server)
-    return found if found is not None else _spelling(base, spelled, part)
+    if found is None:
+        return _spelling(base, spelled, part)
+    status, instead = found
+    return status, _ONE_NAME.sub(rf"\g<0>{part}", instead) if part else instead
 
 
 def _by_release(base: str, spans: Sequence[Span], server: Server) -> tuple[Status, str] | None:

@@ -97,6 +97,10 @@ def of_command(text: str) -> Setup:
         words = shlex.split(text.replace("\\\n", " "), comments=True)
     except ValueError as problem:
         raise ValueError(f"cannot be taken apart: {str(problem).lower()}; check quotes") from None
+    if not any("vllm" in word or word.startswith("--") or word in _JSON_FLAGS for word in words):
+        raise ValueError(
+            "has neither vllm nor a flag of it in it; give the line it was started with"
+        )
     setup = Setup(source="--command")
     speculative: dict[str, Any] = {}
     place = 0

@@ -26,6 +26,16 @@ _ONE_MODULE = frozenset(
 _SCALED_ALREADY = frozenset(
     {"su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling", "default"}
 )
+_DEFAULTS: Mapping[str, Mapping[str, int]] = {
+    "gemma3_text": {
+        "vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "head_dim": 256,
+        "num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4,
+        "max_position_embeddings": 131072,
+    },
+}  # fmt: skip
+"""What a class takes for what is not in a nested part, of families that leave it out there."""
+_NEVER_ZERO = frozenset({"vocab_size", "hidden_size", "num_hidden_layers"})
+_QUANTISED = ("quantization_config", "compression_config")
 _SPECIALS = ("bos", "eos", "pad")
 
 
@@ -100,7 +110,7 @@ def read_config(document: Mapping[str, Any]) -> Config:
         special_ids={
             name: _ids(document, inner.document, f"{name}_token_id") for name in _SPECIALS
         },
-        faults=tuple(dict.fromkeys(faults)),
+        faults=tuple(dict.fromkeys([*faults, *_unread(document, inner.document)])),
     )
 
 
@@ -125,7 +135,7 @@ class _Reader:
                 continue
             if isinstance(value, int) and not isinstance(value, bool) and 0 < value < LARGEST:
                 return value
-            if value != 0 or isinstance(value, bool):
+            if value != 0 or isinstance(value, bool) or name in _NEVER_ZERO:
                 self.faults.append(f"{name} is {quote(value)}, not a whole number above 0")
         return None
 
@@ -150,7 +160,8 @@ def _text_part(document: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in _NESTED:
         part = within.get(name)
         if isinstance(part, dict):
-            return part
+            kind = _word(part.get("model_type")) or f"{_word(document.get('model_type'))}_text"
+            return {**_DEFAULTS.get(kind, {}), **part}
     return document
 
 
@@ -193,10 +204,20 @@ def _dtype(*documents: Mapping[str, Any]) -> str | None:
 
 def _quantised(documents: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     for document in documents:
-        for name in ("quantization_config", "compression_config"):
+        for name in _QUANTISED:
             if isinstance(document.get(name), dict):
                 return dict(document[name])
     return None
+
+
+def _unread(*documents: Mapping[str, Any]) -> list[str]:
+    """Name what says how weights are quantised and is no object."""
+    return [
+        f"{name} is {quote(document[name])}, not an object"
+        for document in documents
+        for name in _QUANTISED
+        if not isinstance(document.get(name), dict | None)
+    ]
 
 
 def _quantisation(*documents: Mapping[str, Any]) -> str | None:

@@ -1,5 +1,6 @@
 """Reports as documents for programs; every key stands in docs/draft.md."""
 
+from datetime import datetime
 from typing import Any
 
 from specgauge.preflight.draft.cost import ASSUMPTIONS, FORMULA, Cost, Size
@@ -11,9 +12,14 @@ CHECK_SCHEMA = "specgauge.draft-check/v1"
 SUGGEST_SCHEMA = "specgauge.draft-suggest/v1"
 
 
-def report_document(report: Report) -> dict[str, Any]:
-    """Write a report as one JSON object, with its schema."""
-    return {"schema": CHECK_SCHEMA, **report_body(report)}
+def report_document(report: Report, *, created: datetime, created_by: str) -> dict[str, Any]:
+    """Write a report as one JSON object, with its schema and when it was made."""
+    return {
+        "schema": CHECK_SCHEMA,
+        "created": created.isoformat(),
+        "created_by": created_by,
+        **report_body(report),
+    }
 
 
 def report_body(report: Report) -> dict[str, Any]:

@@ -163,7 +163,8 @@ def _weights(folder: Path) -> tuple[Weights | None, str, bool]:
         missing = sorted(promised - {one.name for one in files if one.is_file()})
         there = [one for one in files if one.is_file() and (not promised or one.name in promised)]
         if not there:
-            return None, "no safetensors files", False
+            told = f", though its index names {len(promised)}" if promised else ""
+            return None, f"no safetensors files{told}", False
         tensors = [tensor for one in there for tensor in _tensors(one)]
     except ModelError as error:
         return None, str(error), True

@@ -204,7 +204,7 @@ def _name(pair: Pair) -> list[Finding]:
 
 def _files(pair: Pair) -> Checked:
     """Say what in the folders cannot be used."""
-    findings = []
+    findings, unseen = [], []
     for side, model in {"target": pair.target, "draft": pair.draft}.items():
         if side == "draft" and model is pair.target:
             continue
@@ -229,7 +229,10 @@ def _files(pair: Pair) -> Checked:
                     fix=f"fetch {model.source} again",
                 )
             )
-    return Checked(area=Area.WEIGHTS, findings=tuple(findings))
+        elif model.weights is None:
+            reason = f"whether the {side}'s are whole: {model.weights_reason}"
+            unseen.append(Unmeasured(area=Area.WEIGHTS, reason=reason))
+    return Checked(area=Area.WEIGHTS, findings=tuple(findings), unmeasured=tuple(unseen))
 
 
 def _no_draft(pair: Pair) -> Checked:

@@ -138,9 +138,19 @@ def check_parallel(pair: Pair) -> Checked:
     elif draft_parts != parts and pair.rules.draft_parallel_equal:
         says = UNEQUAL_PARTS.format(draft=draft_parts, target=parts)
         findings.append(_parts(pair, says, draft_parts))
+    unknown = _headless(pair.target.config, parts, "target")
     if pair.draft is not pair.target and pair.method != "medusa":
         findings += _heads(pair.draft.config, draft_parts, "draft")
-    return Checked(area=Area.TENSOR_PARALLEL, findings=tuple(findings))
+        unknown += _headless(pair.draft.config, draft_parts, "draft")
+    return Checked(area=Area.TENSOR_PARALLEL, findings=tuple(findings), unmeasured=tuple(unknown))
+
+
+def _headless(config: Config, parts: int, side: str) -> list[Unmeasured]:
+    """Say where nothing tells whether heads can be dealt out."""
+    if parts == 1 or config.heads is not None:
+        return []
+    reason = f"{side}: config.json names no attention heads"
+    return [Unmeasured(area=Area.TENSOR_PARALLEL, reason=reason)]
 
 
 def _parts(pair: Pair, says: str, draft_parts: int) -> Finding:

@@ -61,6 +61,15 @@ def check_flags(gathered: Gathered, surface: Surface, release: Release) -> list[
     return found
 
 
+def check_carrier(surface: Surface, release: Release) -> list[Finding]:
+    """Say whether a release takes a configuration at all, and not single flags alone."""
+    if release >= (since := surface.since["config_flag"]):
+        return []
+    name = "--speculative-config"
+    fix = f"specgauge flags translate --to {release} writes it as flags"
+    return [error(Code.FLAG_NEWER, name, f"there from {since} on", fix)]
+
+
 def _dashes(raw: Mapping[str, object], surface: Surface, release: Release) -> list[Finding]:
     since = surface.since["dashes_in_keys"]
     if release >= since:

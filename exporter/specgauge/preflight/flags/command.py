@@ -11,9 +11,13 @@ from specgauge.preflight.flags.words import Word, split, unix_lines, word
 from specgauge.units import quote
 
 MODULE = "vllm.entrypoints.openai.api_server"
-_IMAGE = re.compile(r"(?P<name>(?:\S*/)?vllm-openai(?:-cpu)?)(?::(?P<tag>[\w.-]+))?", re.ASCII)
+_IMAGE = re.compile(
+    r"(?P<name>(?:\S*/)?vllm-openai(?:-cpu)?)(?::(?P<tag>[\w.-]+))?(?:@sha256:\w+)?", re.ASCII
+)
 _PYTHON = re.compile(r"(?:.*/)?python[\d.]*", re.ASCII)
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
+_TYPESET = re.compile(r"[\u2010-\u2015\u2212][^\W\d]|[\u2018-\u201f]")
+"""A dash before a name, or a quote, as a text processor sets it."""
 _PROMPTS = frozenset({"$", "%"})
 
 
@@ -56,6 +60,7 @@ def read_command(text: str) -> Command:
         return _arguments_alone(words, text)
     entry, program, after, release = _program(words, starts[0]) or (Entry.SERVE, "", 0, None)
     arguments, tail = _until_end(words, after, unix_lines(text))
+    _refuse_typeset(arguments)
     before = words[: starts[0]]
     while before and before[0].value in _PROMPTS:
         before = before[1:]
@@ -125,6 +130,12 @@ def _until_end(words: Sequence[Word], after: int, text: str) -> tuple[tuple[Word
         mark = "\n" if one.begins_line else ""
         return tuple(words[after:start]), mark + text[words[start].start :].strip()
     return tuple(words[after:]), ""
+
+
+def _refuse_typeset(arguments: Sequence[Word]) -> None:
+    """Refuse what a text processor made of a flag; the engine would take it for a model."""
+    if typeset := next((one.value for one in arguments if _TYPESET.match(one.value)), None):
+        raise ValueError(f"{quote(typeset)} begins with a printer's dash or quote; write -- or '")
 
 
 def _is_descriptor(before: Word, operator: Word) -> bool:

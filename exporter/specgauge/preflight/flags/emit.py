@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from specgauge.preflight.flags.command import MODULE, Command, Entry
+from specgauge.preflight.flags.kinds import is_variable
 from specgauge.preflight.flags.release import Release
 from specgauge.preflight.flags.surface import Surface
 from specgauge.preflight.flags.words import Word, spell, word
@@ -56,6 +57,7 @@ def config_words(
     if release >= surface.since["config_flag"]:
         text = json.dumps(config, ensure_ascii=False)
         text = text if text.isprintable() else json.dumps(config)
+        text = _filled_in(text, config, surface) if expands else text
         return [
             word("--speculative-config"),
             Word(value=text, raw=spell(text, expands=expands), expands=expands),
@@ -75,6 +77,15 @@ def config_words(
             text = str(value)
             out.append(Word(value=text, raw=spell(text, expands=expands), expands=expands))
     return out
+
+
+def _filled_in(text: str, config: Mapping[str, object], surface: Surface) -> str:
+    """Have numbers that a shell fills in stand without quotes, as numbers do."""
+    for name, value in config.items():
+        key = surface.keys.get(name)
+        if is_variable(value) and key is not None and key.kind not in {"text", "choice"}:
+            text = text.replace(f'"{name}": "{value}"', f'"{name}": {value}')
+    return text
 
 
 def lay_out(

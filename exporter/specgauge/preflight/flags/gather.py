@@ -16,6 +16,7 @@ from specgauge.preflight.flags.literal import Written, read_config
 from specgauge.preflight.flags.release import Span
 from specgauge.preflight.flags.surface import Flag, Surface
 from specgauge.preflight.flags.words import Word
+from specgauge.units import quote
 
 CONFIG_FLAGS = frozenset({"--speculative-config", "-sc"})
 _OF_SPECULATION = re.compile(r"--(?:spec-|.*speculat)")
@@ -110,7 +111,8 @@ class _Gatherer:
         name, equals, given = first.value.partition("=")
         name = flag_name(name)
         name = _SHORT.get(name, name)
-        value = Word(value=given, raw="", expands=first.expands) if equals else None
+        raw = first.raw.partition("=")[2]
+        value = Word(value=given, raw=raw, expands=first.expands) if equals else None
         top, dot, path = name.partition(".")
         if dot and top in CONFIG_FLAGS:
             self._dotted(top, path, value or self._next(first))
@@ -120,10 +122,6 @@ class _Gatherer:
             self._flag(flag, first, value)
         elif name == "--model":
             self.model = value or self._next(first)
-            if value is not None:
-                self.model = Word(
-                    value=given, raw=first.raw.partition("=")[2], expands=first.expands
-                )
         elif not first.value.startswith("-") and self._is_model():
             self.model = first
         else:
@@ -186,6 +184,9 @@ class _Gatherer:
             for key in [key for key, by in self.said_by.items() if by in CONFIG_FLAGS]:
                 del self.config[key], self.said_by[key]
         self.expands |= value.expands
+        if value.raw.startswith('{"'):
+            told = f"a shell takes the quotes of {quote(value.raw)} away"
+            raise ValueError(f"{name}: {told}; put single quotes around all of it")
         written = read_config(value.value, place=name)
         self.findings += twice(written)
         for key, one in written.config.items():

@@ -1,6 +1,7 @@
 """Kinds of values: whether a value is what a key takes; knows no combination of keys."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 
 from specgauge.preflight.flags.finding import Code, Finding, error, warning
@@ -9,13 +10,23 @@ from specgauge.preflight.flags.surface import Key
 from specgauge.units import quote
 
 _MOST = 2**31 - 1
+_NUMBERS = frozenset({"count", "whole", "threshold", "number", "ratio"})
+_VARIABLE = re.compile(r"\$(?:\w+|\{\w[^{}\"'\\\s]*\})", re.ASCII)
 
 
 def check_value(key: Key, value: object) -> list[Finding]:
     """Check one value against its kind; null is what an absent key is."""
     if value is None or key.kind == "choice":
         return []
+    if key.kind in _NUMBERS and is_variable(value):
+        told = f"{quote(value)} is for the shell to fill in, and was not checked"
+        return [warning(Code.VALUE_TYPE, key.name, told)]
     return _KINDS[key.kind](key.name, value)
+
+
+def is_variable(value: object) -> bool:
+    """Tell a value that is a shell's variable and nothing else."""
+    return isinstance(value, str) and _VARIABLE.fullmatch(value) is not None
 
 
 def number_of(value: object) -> float | None:
@@ -40,7 +51,9 @@ def _at_least(least: int) -> Callable[[str, object], list[Finding]]:
         number = whole_of(value)
         if number is None:
             return [error(Code.VALUE_TYPE, name, f"{quote(value)} is no whole number")]
-        if not least <= number <= _MOST:
+        if number > _MOST:
+            return [error(Code.VALUE_RANGE, name, f"{quote(value)} is above {_MOST}")]
+        if number < least:
             return [error(Code.VALUE_RANGE, name, f"{quote(value)} is not at least {least}")]
         if isinstance(value, str):
             return [_text_for_number(name, value)]

@@ -7,7 +7,8 @@ from typing import Self
 from specgauge.units import quote
 
 _PATTERN = (
-    r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:\.?(?:post|rc|dev|a|b)\d{1,4})?(?:\+[\w.]{1,40})?"
+    r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4})(?:\.\d{1,4})?)?"
+    r"(?:\.?(?:post|rc|dev|a|b)\d{1,4})?(?:\+[\w.]{1,40})?"
 )
 
 
@@ -23,7 +24,7 @@ class Release:
 
 
 def read_release(text: str) -> Release:
-    """Read `0.8.5`, `v0.8.5.post1` or `0.33`; raises ValueError for anything else."""
+    """Read `0.8.5`, `v0.8.5.post1`, `0.10.1.1` or `0.33`; raises ValueError for anything else."""
     match = re.fullmatch(_PATTERN, text.strip(), re.ASCII)
     if not match:
         raise ValueError(f"{quote(text)} is not a release; write it like 0.33.0")

@@ -1,6 +1,7 @@
 """The `specgauge.memory/v1` document: plans and pairs as JSON, unknown values with a reason."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from specgauge.preflight.memory.finding import Finding
@@ -18,6 +19,12 @@ ASSUMPTIONS = (
     "a card shows programs 615 MiB less than nvidia-smi does, measured on an H200",
     "tensor parallelism divides weights evenly; NCCL's buffers lie outside the share",
 )
+
+
+def dated(document: dict[str, Any], *, created: datetime, created_by: str) -> dict[str, Any]:
+    """Say in a document when it was made, and by which release."""
+    made = {"created": created.isoformat(), "created_by": created_by}
+    return {"schema": document["schema"], **made, **document}
 
 
 def planned(plan: Plan, findings: Iterable[Finding]) -> dict[str, Any]:
@@ -118,6 +125,7 @@ def _side(one: Side) -> dict[str, Any]:
 
 def _capacity(one: Capacity) -> dict[str, Any]:
     known = {"blocks": one.blocks, "block_size": one.block_size, "tokens": one.tokens}
+    known |= {"num_speculative_tokens": one.draft_tokens}
     found: dict[str, Any] = {"models": list(one.models), "engines": one.engines}
     found |= {name: value for name, value in known.items() if value is not None}
     found |= _numbers(one.values)

@@ -21,13 +21,17 @@ GAUGES = ("kv_cache_usage_ratio", "requests_waiting", "requests_running", "preem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """One server's cache: what it holds, what goes on in it; unknown values have a reason."""
+    """One server's cache: what it holds, what goes on in it; unknown values have a reason.
+
+    `draft_tokens` is the k that all its models have.
+    """
 
     models: tuple[str, ...]
     engines: int
     blocks: int | None
     block_size: int | None
     tokens: int | None
+    draft_tokens: int | None = None
     values: Mapping[str, float] = field(default_factory=dict)
     absent: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -57,6 +61,7 @@ def capacity_of(page: Page, models: list[Derived]) -> Capacity:
         else:
             absent[name] = next((m.absent[name] for m in models if name in m.absent), "no_model")
     return Capacity(
+        draft_tokens=_draft_tokens(models, absent),
         models=tuple(one.model_name for one in models),
         engines=len(infos),
         blocks=blocks,
@@ -66,6 +71,18 @@ def capacity_of(page: Page, models: list[Derived]) -> Capacity:
         absent=absent,
         labels={name: infos[0].get(name, "") for name in _COMPARED} if infos else {},
     )
+
+
+def _draft_tokens(models: list[Derived], absent: dict[str, str]) -> int | None:
+    """Give the k that every model has; a reason where there is none, or not one."""
+    found = {one.values.get("num_speculative_tokens") for one in models}
+    k = found.pop() if len(found) == 1 else None
+    if isinstance(k, int):
+        return k
+    told = (one.absent.get("num_speculative_tokens") for one in models)
+    why = next((reason for reason in told if reason is not None), "no_model")
+    absent["num_speculative_tokens"] = "not_told_or_differs" if found else why
+    return None
 
 
 def _blocks(

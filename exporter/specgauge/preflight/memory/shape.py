@@ -34,7 +34,23 @@ _STATE_SPACE = (
     "linear_num_value_heads",
     "attn_layer_period",
 )
-_BITS_BY_NAME = {"fp8": 8.0, "nvfp4": 4.0, "fp4": 4.0, "mxfp4": 4.0, "mxfp8": 8.0, "int8": 8.0}
+_BITS_BY_NAME = {"mxfp8": 8.25, "fp8": 8.0, "mxfp4": 4.25, "nvfp4": 4.5, "fp4": 4.0, "int8": 8.0}
+"""Widths with what a block's scale adds, by the part of a name that tells them; in this order."""
+
+_TIED = frozenset(
+    {"gpt2", "opt", "bloom", "gemma", "gemma2", "gemma3", "gemma3_text", "cohere", "cohere2"}
+)
+"""Kinds whose output layer is the embedding where the configuration does not say otherwise."""
+
+_GEMMA3: Config = {
+    "vocab_size": 262_208,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 256,
+    "sliding_window_pattern": 6,
+    "max_position_embeddings": 131_072,
+}
+"""What this kind's published configurations leave out, as it is their library's default."""
 _FULL_BITS = 16.0
 
 
@@ -95,6 +111,8 @@ def read_shape(config: Config) -> Shape:
     """Read a configuration; raises ValueError naming the key that is missing or no number."""
     nested = config.get("text_config")
     text: Config = {**config, **nested} if isinstance(nested, Mapping) else config
+    if text.get("model_type") == "gemma3_text":
+        text = {**_GEMMA3, **text}
     layers = _needed(text, _LAYERS, most=_MOST_LAYERS)
     hidden, heads = _needed(text, _HIDDEN), _needed(text, _HEADS)
     quantisation, bits = _quantised(text)
@@ -111,7 +129,7 @@ def read_shape(config: Config) -> Shape:
         vocabulary=(vocabulary := _needed(text, ("vocab_size",))),
         output_vocabulary=_count(text, ("draft_vocab_size",)) or vocabulary,
         windows=windows,
-        tied=text.get("tie_word_embeddings") is True or kind in {"gpt2", "gemma", "gemma2"},
+        tied=_tied(text, kind),
         gated=kind not in _UNGATED,
         latent=_latent(text),
         experts=_experts(text, layers),
@@ -121,6 +139,11 @@ def read_shape(config: Config) -> Shape:
         weight_bits=bits,
         unmodelled=unmodelled,
     )
+
+
+def _tied(config: Config, kind: str) -> bool:
+    told = config.get("tie_word_embeddings")
+    return told if isinstance(told, bool) else kind in _TIED
 
 
 def _needed(config: Config, names: Sequence[str], *, most: int = _MOST) -> int:
@@ -203,6 +226,9 @@ def _pattern(config: Config, layers: int) -> list[bool]:
     every = _count(config, ("sliding_window_pattern", "_sliding_window_pattern"))
     if every is None and config.get("model_type") == "gemma2":
         every = 2
+    if every is None and config.get("use_sliding_window") is True:
+        first = config.get("max_window_layers")  # the layers before it keep everything
+        return [type(first) is not int or at >= first for at in range(layers)]
     return [every is None or (at + 1) % every != 0 for at in range(layers)]
 
 
