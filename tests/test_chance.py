@@ -76,6 +76,68 @@ def test_a_batch_is_one_sample() -> None:
     assert stands_out(replace(past(GAIN), arrivals=batch), loss(0.4), POLICY)
 
 
+@pytest.mark.parametrize(
+    ("shown", "stands"),
+    [
+        pytest.param((), False, id="one window"),
+        pytest.param((0.9,), False, id="two"),
+        pytest.param((0.9, 0.9), True, id="three"),
+        pytest.param((0.8, 0.8, 0.97), False, id="the one before did not cost"),
+        pytest.param((0.8, 0.97, 0.9), False, id="one among them did not"),
+        pytest.param((0.8, 0.8, None), False, id="a gap"),
+        pytest.param((0.6, 0.94, 0.94, 0.94), False, id="longer ago than a window grows"),
+    ],
+)
+def test_windows_that_cost_in_a_row_count_together(
+    shown: tuple[float | None, ...], *, stands: bool
+) -> None:
+    """Evidence that comes ready cannot grow, so what one window cannot show several can."""
+    before = past([1.0 + 0.7 * (one - 1.0) for one in EVEN]).windows
+    latest = 0.94 if len(shown) > 3 else 0.9
+    row = tuple(
+        Window(end=NOW - 15.0 * ago, speedup=one, requests=3.0, seconds=15.0)
+        for ago, one in zip(range(len(shown), 0, -1), shown, strict=True)
+        if one is not None
+    )
+    kept = tuple(one for one in before if one.end < NOW - 15.0 * len(shown) - 1.0)
+    assert stands_out(Pace(windows=(*kept, *row)), loss(latest), POLICY) is stands
+
+
+QUIET = [1.1, 1.4, 0.9, 1.2, 0.8, 1.3] * 6
+RISEN = tuple(Arrival(end=NOW - ago, seconds=1.0, requests=20.0) for ago in range(60))
+
+
+@pytest.mark.parametrize(
+    ("came", "speedup", "stands"),
+    [
+        pytest.param(RISEN, 0.8, True, id="the load rose, and it costs there"),
+        pytest.param(RISEN[:20], 0.8, False, id="a burst"),
+        pytest.param(RISEN[:10] + RISEN[35:], 0.8, False, id="two bursts"),
+        pytest.param((), 0.8, False, id="no request counted"),
+        pytest.param(
+            (Arrival(end=NOW, seconds=60.0, requests=1200.0),), 0.8, True, id="one page a minute"
+        ),
+        pytest.param(
+            tuple(replace(one, requests=0.3) for one in RISEN), 0.8, False, id="the usual load"
+        ),
+    ],
+)
+def test_the_past_of_a_quiet_night_says_nothing_of_the_morning(
+    came: tuple[Arrival, ...], speedup: float, *, stands: bool
+) -> None:
+    """A load that has come to stay has no past; a burst is held against what there was."""
+    pace = replace(past(QUIET, requests=0.3), arrivals=came)
+    assert stands_out(pace, loss(speedup), POLICY) is stands
+
+
+def test_another_load_has_a_past_of_its_own() -> None:
+    """Windows of the load that is now say what is usual at it."""
+    night, day = past(QUIET, requests=0.3, ends=NOW - 300.0), past(EVEN, requests=20.0)
+    pace = Pace(windows=night.windows + day.windows[-10:], arrivals=RISEN)
+    assert not stands_out(pace, loss(0.87), POLICY)
+    assert stands_out(pace, loss(0.6), POLICY)
+
+
 def test_a_loss_by_chance_is_inconclusive() -> None:
     """It neither counts nor ends a row, and is kept as what windows differ by."""
     memory = Memory(time=NOW - 1.0, grace_from=0.0, pace=past(EVEN))

@@ -263,6 +263,21 @@ def test_evidence_that_cannot_be(numbers: dict[str, float], verdict: Verdict | N
     assert (look.verdict, look.verdict_reason, look.covered) == expected
 
 
+@pytest.mark.parametrize("name", [RATIO, LOW, HIGH, "e2e_speedup_ratio"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(value, id=str(value)[:12])
+        for value in (True, "0.9", math.nan, math.inf, -math.inf, [1], 10**400)
+    ],
+)
+def test_a_speed_that_is_no_number_cannot_be(name: str, value: object) -> None:
+    """A loss whose end is not known is no loss: the point alone decides only where it is alone."""
+    look = read({RATIO: 0.85, LOW: 0.8, HIGH: 0.9, name: value})
+    assert (look.verdict, look.verdict_reason) == (Verdict.UNKNOWN, "evidence_impossible")
+    assert read({RATIO: 0.85, name: None}).verdict_reason != "evidence_impossible"
+
+
 @pytest.mark.parametrize(
     ("found", "possible"),
     [

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from specgauge.guard.explain import explain, explain_state
+from specgauge.guard.explain import explain
 from specgauge.guard.flags.protocol import WriteResult
-from specgauge.guard.words import PHASES, POOL_REASONS, REASONS, reason_in_words, span_in_words
-from specgauge.model.guard import Decision, GuardReason, GuardState, Outcome, Phase
+from specgauge.guard.words import POOL_REASONS, REASONS, reason_in_words, span_in_words
+from specgauge.model.guard import Decision, GuardReason, Outcome, Phase
 from specgauge.model.verdict import VerdictReason
 from specgauge.serve.fleet_answer import FleetReason
 
@@ -43,8 +43,6 @@ IDLE = Decision(
     changed=False,
     evidence={"tokens": 12.0, "speedup_ratio": 1.2},
 )
-ACTIVE = GuardState(phase=Phase.ACTIVE, flag=True, time=140.0, since=20.0)
-OFF = GuardState(phase=Phase.FALLBACK, flag=False, time=140.0, since=125.0, next_probe=425.0)
 
 
 def test_a_change_in_words() -> None:
@@ -87,77 +85,9 @@ def test_everything_beside_a_decision_is_told() -> None:
     assert "But for the freeze file it would now be fallback." in explain(frozen)
 
 
-def test_a_state_in_words() -> None:
-    """Where it stands is told with since when, why, what was seen last and what comes next."""
-    now = replace(IDLE, before=Phase.FALLBACK, state=Phase.FALLBACK, reason="cooling_down")
-    state = replace(OFF, failures=2, fallbacks=(125.0,), told=("fallback_ineffective",))
-    lines = explain_state(state, [FELL, now], 185.0).splitlines()
-    assert lines[0] == "Speculation is wanted off, for it cost, for 1 min (fallback)."
-    assert lines[1].startswith("It last moved 1 min ago, because tokens come slower")
-    assert "(speedup 0.71 (between 0.66 and 0.76)" in lines[1]
-    assert lines[2] == "The last look: too little to judge (speedup 1.20, 12 tokens)."
-    assert lines[3] == "Nothing moved, because the cool-down after the last fallback lasts."
-    assert lines[4] == "Next: a trial in 4 min, after 2 failed."
-    assert lines[5] == "Fallbacks in the last day: 1."
-    assert lines[6].startswith("Mind: the service is no faster")
-
-
-@pytest.mark.parametrize(
-    ("state", "decisions", "expected"),
-    [
-        pytest.param(GuardState(), [], "It has not looked at any evidence yet.", id="no look"),
-        pytest.param(GuardState(), [], "Next: it takes the flag over as soon", id="starting"),
-        pytest.param(ACTIVE, [IDLE], "Evidence that can be judged is missing", id="missing"),
-        pytest.param(
-            replace(ACTIVE, streak=1),
-            [replace(IDLE, outcome=Outcome.DEGRADED)],
-            "would turn it off. 1 degraded so far in a row.",
-            id="one in a row",
-        ),
-        pytest.param(
-            ACTIVE, [replace(IDLE, wanted=Phase.FALLBACK)], "But for the dry run", id="dry run"
-        ),
-        pytest.param(OFF, [FELL], "Next: a trial in 4 min 45 s.", id="first trial"),
-        pytest.param(
-            replace(OFF, next_probe=None), [], "Next: nothing, until an operator acts.", id="manual"
-        ),
-        pytest.param(
-            GuardState(phase=Phase.PROBING, flag=True, probe_load=31.2),
-            [],
-            "Next: healthy windows at about 31.2 requests end the trial well.",
-            id="trial",
-        ),
-        pytest.param(
-            GuardState(phase=Phase.PROBING, flag=True),
-            [IDLE],
-            "Next: healthy windows end the trial well. Evidence",
-            id="trial at any load",
-        ),
-        pytest.param(
-            GuardState(phase=Phase.LATCHED, flag=False), [], "until an operator acts.", id="latched"
-        ),
-        pytest.param(
-            GuardState(phase=Phase.OVERRIDE, flag=False),
-            [],
-            "when the override ends",
-            id="override",
-        ),
-    ],
-)
-def test_what_comes_next(state: GuardState, decisions: list[Decision], expected: str) -> None:
-    """Every phase says what it waits for."""
-    assert expected in explain_state(state, decisions, 140.0)
-
-
-def test_a_last_look_that_moved_something_is_not_told_twice() -> None:
-    """After a flip there is nothing that did not move."""
-    assert "Nothing moved" not in explain_state(OFF, [FELL], 130.0)
-
-
-def test_every_reason_and_phase_has_words() -> None:
+def test_every_reason_has_words() -> None:
     """No code reaches a person without words, and what is foreign is still readable."""
     assert set(REASONS) == {*GuardReason, *VerdictReason}
-    assert set(PHASES) == set(Phase)
     assert reason_in_words("tls_failed_somehow") == "tls failed somehow"
 
 

@@ -510,6 +510,16 @@ def test_secrets_of_the_environment(tmp_path: Path) -> None:
             for backend in ("exec", "haproxy", "nginx", "production-stack")
         ),
         pytest.param(
+            f"{QUIET}flag: {{backend: kubernetes, kubernetes: {{httproute: r, {SERVICES}}}}}",
+            [],
+            id="weights of a route",
+        ),
+        pytest.param(
+            f"{QUIET}flag: {{backend: exec, {BACKENDS['exec']}, kubernetes: {{configmap: c}}}}",
+            ["flag.kubernetes: not used while flag.backend is exec"],
+            id="a ConfigMap of no use",
+        ),
+        pytest.param(
             GUARD + "flag: {obeyed_by: x}",
             ["baseline: none", "guard.require_standard_capacity: no target has role: standard"],
             id="alone",

@@ -12,6 +12,7 @@ from specgauge.guard.flags.protocol import WriteResult
 from specgauge.model.guard import FlagStatus, GuardView, Outcome, Override, Past, Phase
 from specgauge.model.guard_names import GUARD
 from specgauge.model.names import ALL
+from specgauge.model.obedience import moves_traffic
 from specgauge.model.view import View
 from specgauge.serve.collector import ViewCollector
 from specgauge.serve.guard_document import guard_document, history_document
@@ -117,6 +118,11 @@ def test_every_series_is_in_the_table() -> None:
     assert set(GUARD) <= set(ALL)
 
 
+def status(backend: str = "exec", **more: Any) -> FlagStatus:
+    given = {"moves_traffic": moves_traffic(backend, None), **more}
+    return FlagStatus(key=KEY, backend=backend, place="x", **given)
+
+
 PAST = Past(unix=1700000000.0, decision=decision())
 
 
@@ -138,7 +144,7 @@ def test_document() -> None:
         transitions={("active", "fallback", "speedup_below_one"): 1},
         last=PAST,
         history=(PAST,),
-        flag=FlagStatus(key=KEY, backend="exec", place="x", desired=False, confirmed=False),
+        flag=status(desired=False, confirmed=False),
     )
     found = json.loads(json.dumps(guard_document(view), allow_nan=False))
     past = found.pop("last")
@@ -166,6 +172,7 @@ def test_document() -> None:
             "key": KEY,
             "backend": "exec",
             "place": "x",
+            "moves_traffic": True,
             "obeyed_by": None,
             "desired": False,
             "confirmed": False,
@@ -200,10 +207,6 @@ def test_history() -> None:
     found = history_document(guard_view(history=(PAST, other)))
     assert [one["unix"] for one in found["history"]] == [1700000000.0, 1700000300.0]
     assert all(one["says"] for one in found["history"])
-
-
-def status(backend: str = "exec", **more: Any) -> FlagStatus:
-    return FlagStatus(key=KEY, backend=backend, place="x", **more)
 
 
 @pytest.mark.parametrize(
@@ -247,6 +250,8 @@ def test_words(more: dict[str, Any], words: str) -> None:
     [
         pytest.param(status("webhook", obeyed_by="the gateway"), False, id="somebody obeys"),
         pytest.param(status("haproxy"), False, id="moves traffic itself"),
+        pytest.param(status("kubernetes", moves_traffic=True), False, id="weights of a route"),
+        pytest.param(status("kubernetes"), True, id="a ConfigMap"),
         pytest.param(status("webhook"), True, id="nobody"),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
 
 from specgauge.config.rules_keys import RulesKeys
 from specgauge.engines.vllm import NEWEST_RELEASE
@@ -30,7 +31,7 @@ from specgauge.render.options import Objective, Options, Thresholds
 from specgauge.render.quoting import go_literal, go_regex, go_string, json_string
 from specgauge.render.registry import KINDS, render
 from specgauge.render.rules import alert_groups
-from specgauge.render.templating import fill_text, fill_yaml, selector
+from specgauge.render.templating import environment, fill, fill_yaml, names_of, selector
 from specgauge.render.verify import verify
 
 ANYTHING = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30)
@@ -38,6 +39,11 @@ NASTY = st.text(st.sampled_from("\"'{}:\n#\\`<>% $|&-aé\t\x00\x85\u2028"), min_
 NAMES = st.one_of(ANYTHING, NASTY)
 
 # Templates
+
+
+def filled(text: str, **more: object) -> str:
+    """Fill a text in the environment of all templates."""
+    return environment().from_string(text).render({**names_of(Options()), **more})
 
 
 def test_jinja_leaves_go_templates_alone() -> None:
@@ -51,15 +57,15 @@ groups:
         annotations:
           description: 'acceptance {{ $value | printf "%.2f" }} on {{ $labels.model_name }}'
 """
-    made = fill_text(text, Options(), group="spec", model="acme/chat-70b", threshold=0.5)
+    made = filled(text, group="spec", model="acme/chat-70b", threshold=0.5)
     (group,) = yaml.safe_load(made)["groups"]
     (rule,) = group["rules"]
     assert group["name"] == "spec"
     assert rule["expr"] == 'spec_acceptance_rate{model_name="acme/chat-70b"} < 0.5'
     told = 'acceptance {{ $value | printf "%.2f" }} on {{ $labels.model_name }}'
     assert rule["annotations"]["description"] == told
-    with pytest.raises(RenderError, match="'threshold' is undefined"):
-        fill_text(text, Options(), group="spec", model="m")
+    with pytest.raises(UndefinedError, match="'threshold' is undefined"):
+        filled(text, group="spec", model="m")
 
 
 @pytest.mark.parametrize(
@@ -73,8 +79,15 @@ groups:
 )
 def test_missing_names_are_errors(text: str, problem: str) -> None:
     """A name that is not there is never an empty text."""
-    with pytest.raises(RenderError, match=problem):
-        fill_text(text, Options())
+    with pytest.raises((UndefinedError, TypeError), match=problem):
+        filled(text)
+
+
+@pytest.mark.parametrize("name", ["native/recording.yaml", "stack/prometheus.yaml", "none.yaml"])
+def test_a_template_that_cannot_be_filled_is_named(name: str) -> None:
+    """What a template asks for and does not get is one fault of that template."""
+    with pytest.raises(RenderError, match=rf"^{re.escape(name)}: "):
+        fill(name, Options())
 
 
 def test_a_template_that_makes_no_yaml_is_an_error() -> None:
@@ -163,14 +176,21 @@ def test_rendered_names_come_back(models: list[str], team: str, value: str) -> N
         (Options(), (), ""),
         (Options(), ('a="b"',), '{a="b"}'),
         (Options(selector='cluster="a"'), ('a="b"',), '{cluster="a",a="b"}'),
+        (Options(selector='cluster="a", '), ('a="b"',), '{cluster="a",a="b"}'),
         (Options(models=("m",)), (), '{model_name="m"}'),
         (Options(models=("a.b", "c|d")), (), r'{model_name=~"a\\.b|c\\|d"}'),
     ],
-    ids=["nothing", "one", "of all series", "a model", "models"],
+    ids=["nothing", "one", "of all series", "with a comma", "a model", "models"],
 )
 def test_selectors(options: Options, matchers: tuple[str, ...], written: str) -> None:
     """A selector has what the options say and what the rule asks for, or no braces at all."""
     assert selector(options, *matchers) == written
+
+
+@pytest.mark.parametrize("model", ["$__all", "${x}", "a$b", "$1", "\\$x", "$__rate_interval"])
+def test_dollars_in_names_are_no_variables(model: str) -> None:
+    """What was rendered is read again as it is, and Grafana's variables only where they are."""
+    verify(KINDS["rules"](Options(models=(model, "other"))), parse=promql_parser.parse)
 
 
 # Alerts

@@ -120,10 +120,46 @@ PROBLEMS: Mapping[str, tuple[str, str]] = {
     "wait": ("{for: {A: 5}}", 'rules.for: "A": YAML reads this as a number; put it in quotes'),
     "label": ("{labels: {a-b: c}}", 'rules.labels: "a-b" cannot be the name of a further label'),
     "own label": ("{labels: {team: c}}", 'rules.labels: "team" cannot be the name of a further'),
+    "label of the server": (
+        "{labels: {instance: c}}",
+        'rules.labels: "instance" cannot be the name of a further',
+    ),
+    "label of Prometheus": (
+        "{labels: {__name__: c}}",
+        'rules.labels: "__name__" cannot be the name of a further',
+    ),
+    "kept and overwritten": (
+        "{labels: {pod: c}, keep_labels: [pod]}",
+        "rules: labels: pod is one of keep_labels, and would overwrite it",
+    ),
     "label's value": ("{labels: {a: 1}}", "rules.labels: YAML reads this as a number; put it in"),
     "team": ("{teams: {m: no}}", 'rules.teams: "m" needs some text, in quotes'),
     "teams": ("{teams: 5}", "rules.teams: a mapping is expected, not a number"),
     "kept label": ("{keep_labels: [a-b]}", 'rules.keep_labels: "a-b" is not the name of a label'),
+    "kept label with a meaning": (
+        "{keep_labels: [severity]}",
+        'rules.keep_labels: "severity" is no label to keep; it has a meaning of its own',
+    ),
+    "kept label of Prometheus": (
+        "{keep_labels: [__name__]}",
+        'rules.keep_labels: "__name__" is no label to keep',
+    ),
+    "kept label, twice": ("{keep_labels: [a, a]}", 'rules.keep_labels: "a" is there twice'),
+    "levels alike": (
+        "{levels: {warning: a, critical: a}}",
+        "rules.levels: warning and critical must differ",
+    ),
+    "critical before warning": (
+        "{thresholds: {costs_warning: 0.5}}",
+        "rules.thresholds: costs_critical is above costs_warning: critical would come before",
+    ),
+    "critical before warning, rising": (
+        "{thresholds: {waiting_warning: 60}}",
+        "rules.thresholds: waiting_warning is above waiting_critical: critical would come before",
+    ),
+    "no host": ('{sidecars: ["a b:1"]}', 'rules.sidecars[0]: "a b" is not a host name or an IP'),
+    "no port": ("{engines: [host]}", 'rules.engines[0]: "host" is not an address; write HOST'),
+    "any host": ('{alertmanagers: [":1"]}', 'rules.alertmanagers[0]: ":1" names no host and port'),
     "line": ('{team: "a\\nb"}', "rules.team: some text on one line is expected"),
     "URL": ("{runbook_url: runbook}", 'rules.runbook_url: "runbook" is not a URL; write https'),
     "twice": (
@@ -156,7 +192,7 @@ def test_configuration_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         "  windows: {short: 10m}\n  objective: {tpot: 1s, share: 0.999}\n"
         "  for: {SpecgaugeTargetDown/warning: 7m}\n  severity: {SpecgaugeTargetVanished: none}\n"
         "  levels: {critical: page}\n  job: side\n  runbook_url: https://git.example/r.md/\n"
-        "  labels: {site: 'no'}\n  selector: cluster=\"a\"\n"
+        "  labels: {site: 'no'}\n  selector: 'cluster=\"a\", '\n  sidecars: [\"[::1]:9843\"]\n"
     )
     assert run(capsys, "rules", "--config", str(file), "--output", str(tmp_path))[0] == 0
     text = (tmp_path / ONE[0]).read_text()

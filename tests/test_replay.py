@@ -300,6 +300,40 @@ def test_pages_without_a_baseline(made: Timeline, wanted: tuple[float, float, st
     assert wanted[0] <= at <= wanted[1]
 
 
+NIGHT, DAY = {"requests": 2.0, "decode_concurrency": 0.5}, {"requests": 60.0, "tokens": 2e4}
+SCATTERED = (0.05, -0.07, 0.02, 0.06, -0.04, -0.06, 0.08, 0.01, -0.05)
+
+
+def scattered(mean: float, by: float, **more: float) -> Callable[[float], dict[str, Any]]:
+    """Write windows that differ from one to the next, `by` times as much as `SCATTERED`."""
+
+    def at(time: float) -> dict[str, Any]:
+        off = SCATTERED[round(time / 15.0) % len(SCATTERED)]
+        return seen(mean * (1.0 + by * off), first_tokens=more.get("requests", 40.0), **more)
+
+    return at
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "soon"),
+    [
+        pytest.param(scattered(1.2, 4.0, **NIGHT), scattered(0.8, 0.2, **DAY), 60.0, id="morning"),
+        pytest.param(scattered(1.2, 4.0, **NIGHT), scattered(0.5, 0.2, **DAY), 60.0, id="worse"),
+        pytest.param(scattered(1.3, 1.0), scattered(0.88, 0.5), 120.0, id="scattered gain"),
+    ],
+)
+def test_a_loss_is_found_beside_a_restless_past(
+    before: Callable[[float], dict[str, Any]],
+    after: Callable[[float], dict[str, Any]],
+    soon: float,
+) -> None:
+    """Neither a quiet night nor windows that differ much make a clear and lasting loss usual."""
+    entries = [*during(0.0, HOUR, before, step=15.0), *during(HOUR, HOUR + 300.0, after, step=15.0)]
+    ((at, state, _), *_) = changes(decide_all(entries))
+    assert state == "fallback"
+    assert HOUR < at <= HOUR + soon
+
+
 def test_idle_night() -> None:
     """Nothing is decided on eight hours without a request, and afterwards the guard works."""
     pool = Pool()

@@ -5,27 +5,42 @@ from collections.abc import Iterator
 from specgauge.config.flag_keys import FlagKeys
 from specgauge.config.guard_keys import GuardKeys
 from specgauge.config.models import Config
-
-# These only hold the flag; the others move traffic themselves.
-_HOLDERS = frozenset({"embedded", "webhook", "file", "etcd"})
+from specgauge.model.obedience import moves_traffic
 
 
 def advice(config: Config) -> tuple[str, ...]:
     """Say what will not work as it may be meant to, each line under its key."""
     guard, flag = config.guard, config.flag or FlagKeys()
+    routed = tuple(_routing(config))
     if guard is None:
-        return ()
-    return (*_obedience(flag), *_evidence(config, guard), *_unused(guard, flag))
+        return routed
+    obeyed = config.routing is not None and config.routing.tells_state
+    obedience = () if obeyed else tuple(_obedience(flag))
+    return (*obedience, *_evidence(config, guard), *_unused(guard, flag), *routed)
 
 
 def _obedience(flag: FlagKeys) -> Iterator[str]:
-    holds = flag.backend in _HOLDERS or flag.kubernetes.configmap is not None
-    if holds and flag.obeyed_by is None:
+    if flag.obeyed_by is None and not moves_traffic(flag.backend, flag.kubernetes.httproute):
         yield (
             "flag.obeyed_by: nothing is configured to obey the flag, and no engine switches "
             "speculation by itself; say what moves traffic when it changes, as "
             "obeyed_by: router asks the sidecar every second"
         )
+
+
+def _routing(config: Config) -> Iterator[str]:
+    keys = config.routing
+    if keys is None:
+        return
+    limited = [rule.name for rule in keys.rules if rule.when.decode_concurrency is not None]
+    asked = config.guard is not None or limited or keys.decode_concurrency is not None
+    if asked and not keys.tells_state:
+        yield (
+            "routing.state_file: neither it nor routing.state_url is set, so the router knows no "
+            "flag and no load; set one of them"
+        )
+    if keys.access_log is None:
+        yield "routing.access_log: none, so classes are routed but not measured"
 
 
 def _evidence(config: Config, guard: GuardKeys) -> Iterator[str]:

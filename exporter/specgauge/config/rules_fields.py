@@ -8,11 +8,14 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
+from specgauge.config.address import parse_listen
 from specgauge.config.fields import shown, text
 from specgauge.units import parse_duration, quote
 
 _LABEL = r"[a-zA-Z_][a-zA-Z0-9_]*"
-_OWN_LABELS = ("severity", "team", "alertname")
+_SUBJECT = ("instance", "target", "model_name")
+_OWN_LABELS = ("severity", "team", "alertname", "window", *_SUBJECT)
+_NOT_KEPT = (*_OWN_LABELS, "le", "position")
 _LEVELS = ("warning", "critical", "none")
 _MOST = 10**9
 _EDGES = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
@@ -42,15 +45,20 @@ def _web(value: object) -> str:
 
 
 def _label_names(value: object) -> object:
-    for name in value if isinstance(value, list | tuple) else ():
+    names = value if isinstance(value, list | tuple) else ()
+    for name in names:
         if not (isinstance(name, str) and re.fullmatch(_LABEL, name)):
             raise ValueError(f"{shown(name)} is not the name of a label")
+        if name in _NOT_KEPT or name.startswith("__"):
+            raise ValueError(f"{shown(name)} is no label to keep; it has a meaning of its own")
+        if names.count(name) > 1:
+            raise ValueError(f"{shown(name)} is there twice")
     return value
 
 
 def _labels(value: object) -> object:
     for name, content in value.items() if isinstance(value, dict) else ():
-        if not re.fullmatch(_LABEL, name) or name in _OWN_LABELS:
+        if not re.fullmatch(_LABEL, name) or name in _OWN_LABELS or name.startswith("__"):
             raise ValueError(f"{quote(name)} cannot be the name of a further label")
         text(content)
     return value
@@ -74,7 +82,10 @@ def _levels(value: object) -> object:
     for name in value:
         if name not in _LEVELS[:2]:
             raise ValueError(f"{quote(name)} is no level; there are warning and critical")
-    return {"warning": "warning", "critical": "critical", **_texts_of(value)}
+    levels = {"warning": "warning", "critical": "critical", **_texts_of(value)}
+    if levels["warning"] == levels["critical"]:
+        raise ValueError("warning and critical must differ, or nobody can tell them apart")
+    return levels
 
 
 def _severities(value: object) -> object:
@@ -91,6 +102,13 @@ def _waits(value: object) -> object:
         except ValueError as error:
             raise ValueError(f"{quote(name)}: {error}") from None
     return value
+
+
+def _host(value: object) -> str:
+    address = parse_listen(text(value))
+    if not address.host or not address.port:
+        raise ValueError(f"{shown(value)} names no host and port; write host:port")
+    return text(value)
 
 
 def _edge(value: object) -> float:
@@ -120,6 +138,10 @@ Web = Annotated[
 Text = Annotated[str, BeforeValidator(text), WithJsonSchema({"type": "string"})]
 LabelNames = Annotated[tuple[str, ...], BeforeValidator(_label_names)]
 Names = tuple[Text, ...]
+Hosts = tuple[
+    Annotated[str, BeforeValidator(_host), WithJsonSchema({"type": "string"})],
+    ...,
+]
 Labels = Annotated[dict[str, str], BeforeValidator(_labels)]
 Texts = Annotated[dict[str, str], BeforeValidator(_texts)]
 Levels = Annotated[dict[str, str], BeforeValidator(_levels)]

@@ -10,6 +10,7 @@ from specgauge.config.guard_fields import Ratio, Selector, Times
 from specgauge.config.rules_fields import (
     Amount,
     Edge,
+    Hosts,
     LabelNames,
     Labels,
     Levels,
@@ -112,6 +113,21 @@ class ThresholdKeys(BaseModel):
         default=20, description="Requests in a window before the length of answers is judged."
     )
 
+    @model_validator(mode="after")
+    def _critical_beyond_warning(self) -> "ThresholdKeys":
+        fields = type(self).model_fields
+        for name in fields:
+            stem, _, level = name.rpartition("_")
+            if level != "critical":
+                continue
+            falls = fields[name].default < fields[f"{stem}_warning"].default
+            least, most = (
+                f"{stem}_{one}" for one in ("critical", "warning")[:: 1 if falls else -1]
+            )
+            if getattr(self, least) > getattr(self, most):
+                raise ValueError(f"{least} is above {most}: critical would come before the warning")
+        return self
+
 
 class ObjectiveKeys(BaseModel):
     """The promise on time per output token whose burn rate is watched."""
@@ -143,14 +159,14 @@ class RulesKeys(BaseModel):
 
     job: Line = Field(default="specgauge", description="Job of the sidecars in Prometheus.")
     engine_job: Line = Field(default="vllm", description="Job of the engines themselves.")
-    sidecars: Names = Field(
+    sidecars: Hosts = Field(
         default=("localhost:9843",),
         description="Where Prometheus finds the sidecars, as host:port.",
     )
-    engines: Names = Field(
+    engines: Hosts = Field(
         default=("localhost:8000",), description="Where it finds the engines, as host:port."
     )
-    alertmanagers: Names = Field(
+    alertmanagers: Hosts = Field(
         default=("localhost:9093",), description="Where it sends alerts, as host:port."
     )
     image: Line = Field(
@@ -218,4 +234,11 @@ class RulesKeys(BaseModel):
                 )
         if self.windows.short >= self.windows.medium or self.windows.medium >= self.windows.long:
             raise ValueError("windows: short must be below medium, and that below long")
+        return self
+
+    @model_validator(mode="after")
+    def _labels_apart(self) -> "RulesKeys":
+        for name in self.keep_labels:
+            if name in self.labels:
+                raise ValueError(f"labels: {name} is one of keep_labels, and would overwrite it")
         return self

@@ -6,12 +6,14 @@ Windows of late may have drifted or jumped, so what counts is what each differs 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from specgauge.guard.crowd import crowd_share
+from specgauge.guard.crowd import crowd_share, is_another_load
 from specgauge.guard.pace import (
+    CROWD,
     FEWEST,
     KEPT,
     PRIOR_WINDOWS,
@@ -23,6 +25,7 @@ from specgauge.guard.pace import (
     usual_requests,
 )
 from specgauge.guard.policy import Policy
+from specgauge.guard.step import TOUCHING
 from specgauge.model.guard import Look
 
 BEYOND = 7.0
@@ -37,6 +40,9 @@ CROWD_BEYOND = 3.0
 SURE = 1.0
 """Standard errors by which windows of late must lie below the margin to cost themselves."""
 
+LONGEST = 60.0
+"""Seconds that windows in a row are taken together for, as where pages make a window grow."""
+
 _WILD = 2.5
 _TO_DEVIATION = 1.0 / 0.6745  # from the median that normal samples are off by
 
@@ -45,9 +51,9 @@ def stands_out(pace: Pace, look: Look, policy: Policy) -> bool:
     """Tell whether a window that costs is more than chance; without a past nothing speaks for it.
 
     It is chance where windows of late did not cost and it lies below them by no more than they
-    differ by.
+    differ by. Under another load only those of that load are its past.
     """
-    past = past_windows(pace, look, KEPT)
+    past = _past(pace, look)
     speedup = look.numbers.get("speedup_ratio")
     length = look.end - look.start
     if speedup is None or length <= 0.0 or len(past) < FEWEST:
@@ -59,9 +65,33 @@ def stands_out(pace: Pace, look: Look, policy: Policy) -> bool:
     error = deviation / math.sqrt(math.fsum(one.seconds for one in calm))
     if usual * (1.0 + SURE * error) < 1.0 - policy.margin:
         return True
-    share = min(BEYOND * deviation / math.sqrt(length), A_FALL)
-    crowd = CROWD_BEYOND * REQUEST_SPREAD * crowd_share(pace.arrivals, look, requests)
-    return speedup < usual * (1.0 - math.hypot(share, crowd))
+    for row, slow in _rows(pace, look, speedup, 1.0 - policy.margin):
+        share = min(BEYOND * deviation / math.sqrt(row.end - row.start), A_FALL)
+        crowd = CROWD_BEYOND * REQUEST_SPREAD * crowd_share(pace.arrivals, row, requests)
+        if slow < usual * (1.0 - math.hypot(share, crowd)):
+            return True
+    return False
+
+
+def _rows(pace: Pace, look: Look, speedup: float, most: float) -> Iterator[tuple[Look, float]]:
+    """Give the window, then it with more and more of those right before it that cost as well."""
+    yield look, speedup
+    start, worth = look.start, speedup * (look.end - look.start)
+    first = look.end - LONGEST - TOUCHING
+    for one in reversed([one for one in pace.windows if one.end - one.seconds >= first]):
+        if abs(one.end - start) > TOUCHING or one.speedup >= most:
+            return
+        start, worth = one.end - one.seconds, worth + one.speedup * one.seconds
+        yield replace(look, start=start), worth / (look.end - start)
+
+
+def _past(pace: Pace, look: Look) -> list[Window]:
+    """Give the windows of late that can say what is usual at the load of this one."""
+    past = past_windows(pace, look, KEPT)
+    usual = usual_requests(past) if past else 0.0
+    if is_another_load(pace.arrivals, look, usual):
+        return [one for one in past if one.requests > CROWD * usual]
+    return past
 
 
 def _by_the_second(calm: Sequence[Window], usual: float, requests: float) -> float:

@@ -1,7 +1,8 @@
 """Requests that came at once: they are alike, and so one sample however many; knows no clock.
 
 A page that brought far more first tokens than usual brought a crowd; so did those beside it that
-brought far more too, for a crowd may take a while to be let in.
+brought far more too, for a crowd may take a while to be let in. Where they go on coming it is no
+crowd but another load.
 """
 
 import math
@@ -18,6 +19,11 @@ AT_ONCE = 2.0
 """So many times the usual number, and what chance adds to that, is no crowd yet."""
 
 CHANCE = 3.0
+
+LASTING = 45.0
+"""Seconds, more than any burst, after which what began like a crowd is another load."""
+
+_PARTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +60,25 @@ def crowd_share(arrivals: Iterable[Arrival], look: Look, usual: float) -> float:
     return math.sqrt(squares) / came
 
 
+def is_another_load(arrivals: Iterable[Arrival], look: Look, usual: float) -> bool:
+    """Tell whether far more than usual have come for so long that they are no crowd.
+
+    They have to in each part of that time, so that a few batches do not look like a load.
+    """
+    length = LASTING / _PARTS
+    parts = [0.0] * _PARTS
+    for one in arrivals:
+        for place in range(_PARTS):
+            end = look.end - place * length
+            shared = min(one.end, end) - max(one.end - one.seconds, end - length)
+            parts[place] += one.requests * max(shared, 0.0) / one.seconds
+    return all(_is_far_more(came, length, usual) for came in parts)
+
+
 def _is_crowd(arrival: Arrival, usual: float) -> bool:
-    most = AT_ONCE * usual * arrival.seconds
-    return arrival.requests > most + CHANCE * math.sqrt(most)
+    return _is_far_more(arrival.requests, arrival.seconds, usual)
+
+
+def _is_far_more(requests: float, seconds: float, usual: float) -> bool:
+    most = AT_ONCE * usual * seconds
+    return requests > most + CHANCE * math.sqrt(most)

@@ -10,6 +10,7 @@ from specgauge.model.verdict import Verdict, VerdictReason
 ROUNDING = 1e-6
 """What a number may lie beyond its interval by, as both were rounded."""
 
+_SPEEDS = ("speedup_ratio", "speedup_ratio_low", "speedup_ratio_high", "e2e_speedup_ratio")
 _COUNTS = (
     "tokens",
     "requests",
@@ -33,14 +34,16 @@ def read_evidence(
     """Make a look of named values over the `window` seconds before `end`.
 
     `spacing` is the time since the evidence before, in seconds: where windows overlap, so much of
-    the counts is new. What is no finite number is unknown. Raises ValueError for a verdict or a
-    reason that is none; without a verdict the interval is held against the margin. What cannot be
-    is no judgement, whatever verdict came with it.
+    the counts is new. What is no finite number is unknown, but a speedup or an end of its interval
+    that is none cannot be. Raises ValueError for a verdict or a reason that is none; without a
+    verdict the interval is held against the margin. What cannot be is no judgement, whatever
+    verdict came with it.
     """
     numbers = _numbers(found)
     _complete(numbers)
     verdict, reason = _verdict(found, numbers, margin)
-    if _is_impossible(numbers, verdict):
+    unreadable = any(found.get(name) is not None and name not in numbers for name in _SPEEDS)
+    if unreadable or _is_impossible(numbers, verdict):
         verdict, reason = Verdict.UNKNOWN, GuardReason.EVIDENCE_IMPOSSIBLE
     new = min(max(spacing, 0.0), window)
     share = new / window if window > 0.0 else 1.0

@@ -1,9 +1,9 @@
-"""A decision, or where the guard stands, in plain words for a person; decides nothing."""
+"""A decision in plain words for a person; decides nothing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from specgauge.guard.words import PHASES, reason_in_words, span_in_words
-from specgauge.model.guard import Decision, GuardReason, GuardState, Outcome, Phase
+from specgauge.guard.words import reason_in_words, span_in_words
+from specgauge.model.guard import Decision, GuardReason, Outcome
 
 _OUTCOMES: Mapping[Outcome, str] = {
     Outcome.HEALTHY: "healthy",
@@ -20,7 +20,6 @@ _NUMBERS: Mapping[str, tuple[str, str]] = {
     "acceptance_ratio": ("{:.2f}", "acceptance ratio"),
     "acceptance_length": ("{:.2f}", "acceptance length"),
 }
-_MISSING = {Outcome.NO_DATA, Outcome.INCONCLUSIVE, Outcome.ERROR}
 
 
 def explain(decision: Decision) -> str:
@@ -40,33 +39,6 @@ def explain(decision: Decision) -> str:
         ahead = span_in_words(decision.next_probe - decision.time)
         parts.append(f"The next trial is due in {ahead}.")
     return " ".join(parts)
-
-
-def explain_state(state: GuardState, decisions: Sequence[Decision], time: float) -> str:
-    """Say where the guard stands, since when and why, what is missing and what comes next.
-
-    `decisions` are the last ones, oldest first; they may be none.
-    """
-    parts = [f"{PHASES[state.phase]}, for {span_in_words(time - state.since)} ({state.phase})."]
-    last = next((one for one in reversed(decisions) if one.changed), None)
-    if last is not None:
-        ago = span_in_words(time - last.time)
-        why = reason_in_words(last.reason)
-        parts.append(f"It last moved {ago} ago, because {why}{_numbers(last.evidence)}.")
-    if decisions:
-        now = decisions[-1]
-        parts.append(f"The last look: {_OUTCOMES[now.outcome]}{_numbers(now.evidence)}.")
-        if now is not last:
-            parts.append(f"Nothing moved, because {reason_in_words(now.reason)}.")
-        if now.wanted is not None:
-            parts.append(_unlet(now))
-    else:
-        parts.append("It has not looked at any evidence yet.")
-    parts.append(_ahead(state, decisions, time))
-    if state.fallbacks:
-        parts.append(f"Fallbacks in the last day: {len(state.fallbacks)}.")
-    parts += [f"Mind: {reason_in_words(reason)}." for reason in state.told]
-    return "\n".join(parts)
 
 
 def _what(decision: Decision) -> str:
@@ -97,26 +69,3 @@ def _numbers(evidence: Mapping[str, float]) -> str:
     if "tpot_seconds" in evidence:
         parts.append(f"{evidence['tpot_seconds'] * 1000.0:.1f} ms per token")
     return f" ({', '.join(parts)})" if parts else ""
-
-
-def _ahead(state: GuardState, decisions: Sequence[Decision], time: float) -> str:
-    """Say what happens next, and what is missing for it."""
-    missing = ""
-    if decisions and decisions[-1].outcome in _MISSING:
-        missing = (
-            " Evidence that can be judged is missing; until it comes, nothing moves on its own."
-        )
-    if state.phase is Phase.STARTING:
-        return "Next: it takes the flag over as soon as it can be read back."
-    if state.phase is Phase.ACTIVE:
-        count = f" {state.streak} degraded so far in a row." if state.streak else ""
-        return f"Next: degraded windows in a row would turn it off.{count}{missing}"
-    if state.phase is Phase.PROBING:
-        load = "" if state.probe_load is None else f" at about {state.probe_load:.1f} requests"
-        return f"Next: healthy windows{load} end the trial well.{missing}"
-    if state.phase is Phase.FALLBACK and state.next_probe is not None:
-        failed = f", after {state.failures} failed" if state.failures else ""
-        return f"Next: a trial in {span_in_words(state.next_probe - time)}{failed}."
-    if state.phase is Phase.OVERRIDE:
-        return "Next: it decides again when the override ends."
-    return "Next: nothing, until an operator acts."

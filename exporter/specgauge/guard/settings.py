@@ -28,13 +28,14 @@ class FlagSettings:
 class PrometheusSettings:
     """The Prometheus that knows all members of a pool; times in seconds.
 
-    A token is in its file or, from the environment, in `token`.
+    A token is in its file or, from the environment, in `token`; `tenant` is Mimir's.
     """
 
     url: str
     token_file: str | None = None
     token: str | None = field(default=None, repr=False)
     ca_file: str | None = None
+    tenant: str | None = None
     selector: str | None = None
     interval: float = 15.0
     timeout: float = 5.0

@@ -1,18 +1,9 @@
-"""What each phase and reason means, in words for a person; decides nothing."""
+"""What each reason means, in words for a person; decides nothing."""
 
 from collections.abc import Mapping
 
-from specgauge.model.guard import GuardReason, Phase
+from specgauge.model.guard import GuardReason
 from specgauge.model.verdict import VerdictReason
-
-PHASES: Mapping[Phase, str] = {
-    Phase.STARTING: "It does not know yet how the flag stands, and writes nothing",
-    Phase.ACTIVE: "Speculation is wanted on",
-    Phase.FALLBACK: "Speculation is wanted off, for it cost",
-    Phase.PROBING: "Speculation is wanted on, on trial: one degraded window ends it",
-    Phase.LATCHED: "Speculation is wanted off until an operator acts",
-    Phase.OVERRIDE: "An operator has decided",
-}
 
 _G, _V = GuardReason, VerdictReason
 REASONS: Mapping[str, str] = {

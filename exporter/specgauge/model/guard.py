@@ -251,6 +251,7 @@ class FlagStatus:
     key: str
     backend: str
     place: str
+    moves_traffic: bool = False
     obeyed_by: str | None = None
     desired: bool | None = None
     confirmed: bool | None = None

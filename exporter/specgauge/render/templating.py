@@ -3,12 +3,11 @@
 A name that is not there is an error, never an empty text. Reads nothing but its own templates.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import yaml
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template, TemplateError
+from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateError
 
 from specgauge.errors import RenderError
 from specgauge.render.options import Options
@@ -46,12 +45,10 @@ def environment() -> Environment:
 
 def fill(name: str, options: Options, **more: object) -> str:
     """Fill one template of `templates/`; raises RenderError where it asks for what is not there."""
-    return _filled(name, environment().get_template(name), options, more)
-
-
-def fill_text(text: str, options: Options, **more: object) -> str:
-    """Fill a template that is at hand as text."""
-    return _filled("template", environment().from_string(text), options, more)
+    try:
+        return environment().get_template(name).render({**names_of(options), **more})
+    except (TemplateError, TypeError) as error:  # the latter where nothing is to be formatted
+        raise RenderError([f"{name}: {error}"]) from None
 
 
 def fill_yaml(name: str, options: Options, **more: object) -> Any:
@@ -60,13 +57,6 @@ def fill_yaml(name: str, options: Options, **more: object) -> Any:
         return yaml.safe_load(fill(name, options, **more))
     except yaml.YAMLError as error:
         raise RenderError([f"{name}: {' '.join(str(error).split())}"]) from None
-
-
-def _filled(name: str, template: Template, options: Options, more: Mapping[str, object]) -> str:
-    try:
-        return template.render({**names_of(options), **more})
-    except (TemplateError, TypeError) as error:  # the latter where nothing is to be formatted
-        raise RenderError([f"{name}: {error}"]) from None
 
 
 def names_of(options: Options) -> dict[str, object]:
@@ -107,7 +97,8 @@ def bridge(options: Options) -> float:
 
 def selector(options: Options, *matchers: str) -> str:
     """Write the braces of a selector, or nothing where nothing is selected by."""
-    parts = [options.selector, _models(options.models), *matchers]
+    given = options.selector.rstrip(", ")  # a comma at the end is well in PromQL
+    parts = [given, _models(options.models), *matchers]
     joined = ",".join(part for part in parts if part)
     return f"{{{joined}}}" if joined else ""
 

@@ -17,6 +17,7 @@ PromqlParser = Callable[[str], object]
 """Takes an expression; raises ValueError where it is none."""
 
 _VARIABLES = {"$__rate_interval": "5m", "$__interval": "1m", "$__range": "1h"}
+_VARIABLE = re.compile(r"(?<!\\)\$\{?\w+(?::\w+)?\}?")
 
 
 def verify(files: Iterable[RenderedFile], *, parse: PromqlParser | None = None) -> None:
@@ -129,7 +130,8 @@ def _misread(expression: str, known: Collection[str], parse: PromqlParser | None
 
 
 def _filled_in(expression: str) -> str:
-    """Put something in the place of Grafana's variables, which are no PromQL."""
-    for variable, value in _VARIABLES.items():
-        expression = expression.replace(variable, value)
-    return re.sub(r"\$\{?\w+(?::\w+)?\}?", "x", expression)
+    """Put something in the place of Grafana's variables, which are no PromQL.
+
+    A dollar after a backslash is the text of a name.
+    """
+    return _VARIABLE.sub(lambda found: _VARIABLES.get(found[0], "x"), expression)

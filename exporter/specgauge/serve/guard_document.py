@@ -55,7 +55,7 @@ def _says(guard: GuardView) -> str:
     flag = guard.flag
     if guard.dry_run:
         parts.append("This is a dry run: the flag is never written.")
-    if flag.obeyed_by is None and flag.backend in _ASKED:
+    if flag.obeyed_by is None and not flag.moves_traffic:
         parts.append("Nothing is configured to obey the flag: see flag.obeyed_by.")
     if flag.pending_since is not None:
         why = f": {flag.last_error}" if flag.last_error else ""
@@ -63,7 +63,3 @@ def _says(guard: GuardView) -> str:
     if flag.changed_elsewhere:
         parts.append("Somebody else changed the flag since it was written.")
     return " ".join(parts)
-
-
-_ASKED = frozenset({"embedded", "webhook", "file", "etcd", "kubernetes"})
-"""Backends whose flag somebody has to ask for; the others move traffic themselves."""

@@ -16,6 +16,7 @@ from specgauge.guard.flags.writer import FlagWriter
 from specgauge.guard.freeze import is_frozen
 from specgauge.guard.settings import GuardSettings
 from specgauge.model.guard import Blind, FlagStatus, GuardReason, GuardView, Look, Override, Phase
+from specgauge.model.obedience import moves_traffic
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.view import TargetView
 from specgauge.serve.fleet_share import make_share
@@ -256,6 +257,7 @@ class Guardian:
             key=flag.key,
             backend=self.backend.name,
             place=self.backend.place,
+            moves_traffic=moves_traffic(flag.backend, flag.terms.get("httproute")),
             obeyed_by=flag.obeyed_by,
             desired=self._watchman.state.flag,
             confirmed=written.confirmed,
