@@ -10,10 +10,14 @@ _NEVER_FOLD = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedFile:
-    """One file below the output folder; `path` is relative, with forward slashes."""
+    """One file below the output folder; `path` is relative, with forward slashes.
+
+    `notes` say what of the configuration the file cannot say.
+    """
 
     path: str
     text: str
+    notes: tuple[str, ...] = ()
 
 
 class _Dumper(yaml.SafeDumper):

@@ -6,6 +6,9 @@ Plain values; nothing here is read from anywhere.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from specgauge.render.router import Router
+from specgauge.render.switch import Switch
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
@@ -72,6 +75,7 @@ class Options:
     `none` leaves it out. `levels` says what the label `severity` holds for a level.
     `selector` holds label matchers without braces for every series of the sidecar.
     `models` limits everything to these; empty means all. `teams` gives models to other teams.
+    `router` is None where nothing is to be routed, `switch` where the flag is not in HAProxy.
     `sidecars`, `engines` and `alertmanagers` are where Prometheus finds them, as host:port.
     """
 
@@ -103,3 +107,5 @@ class Options:
     image: str = "specgauge:0.1.0"
     thresholds: Thresholds = field(default_factory=Thresholds)
     objective: Objective = field(default_factory=Objective)
+    router: Router | None = None
+    switch: Switch | None = None

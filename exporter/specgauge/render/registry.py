@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from specgauge.errors import ConfigError
 from specgauge.render.alertmanager import alertmanager
 from specgauge.render.compose import compose
 from specgauge.render.dashboards import dashboards
 from specgauge.render.files import RenderedFile
 from specgauge.render.grafana_alerts import grafana_alerts
+from specgauge.render.haproxy import haproxy
 from specgauge.render.kubernetes import kubernetes
 from specgauge.render.native import native_rules
+from specgauge.render.nginx import nginx
 from specgauge.render.options import Options
 from specgauge.render.prometheus import prometheus
 from specgauge.render.rules import rules
@@ -30,6 +33,8 @@ KINDS: Mapping[str, Kind] = {
     "grafana-alerts": grafana_alerts,
     "kubernetes": _kubernetes,
     "compose": compose,
+    "nginx": nginx,
+    "haproxy": haproxy,
 }
 
 
@@ -40,9 +45,12 @@ def render(
 
     What one kind records another may ask for, so all are made and checked together.
     """
-    wanted = tuple(kinds) or tuple(KINDS)
+    kinds_named = tuple(kinds)
+    wanted = kinds_named or tuple(KINDS)
     made = {name: tuple(kind(options)) for name, kind in KINDS.items()}
     verify(_all(made.values()), parse=parse)
+    if nothing := [name for name in kinds_named if not made[name]]:
+        raise ConfigError([f"{nothing[0]}: nothing is to be routed; add routing: to the file"])
     return tuple(_all(made[name] for name in KINDS if name in wanted))
 
 

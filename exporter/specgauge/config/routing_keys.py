@@ -1,0 +1,189 @@
+"""The keys of `routing:`: classes by rules, pools, and what the router is told of the sidecar.
+
+Single keys are checked here, and what a rule or the rules among themselves cannot be.
+"""
+
+from collections import Counter
+from typing import Self
+
+from pydantic import BaseModel, Field, model_validator
+
+from specgauge.config.fields import Duration, File, Listen, Size
+from specgauge.config.guard_fields import Times
+from specgauge.config.routing_fields import (
+    FullPath,
+    PoolName,
+    Preset,
+    Server,
+    SidecarUrl,
+    Workers,
+)
+from specgauge.config.routing_rule_keys import LoadKeys, RuleKeys
+from specgauge.config.section import SETTINGS
+from specgauge.routing.presets import PRESETS
+from specgauge.routing.rules import OTHER
+from specgauge.units import format_duration, quote
+
+MODULE = "/usr/lib/nginx/modules/ngx_http_js_module.so"
+"""Where Debian has nginx's JavaScript module."""
+
+
+def _seconds(default: float, description: str) -> float:
+    return Field(
+        default=default,
+        description=description,
+        json_schema_extra={"default": format_duration(default)},
+    )
+
+
+class PoolKeys(BaseModel):
+    """The servers of one pool."""
+
+    model_config = SETTINGS
+
+    servers: tuple[Server, ...] = Field(default=(), description="Its servers, as host:port.")
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        if twice := [one for one, times in Counter(self.servers).items() if times > 1]:
+            raise ValueError(f"servers: {quote(twice[0])} is there twice")
+        return self
+
+
+class PoolsKeys(BaseModel):
+    """Who serves."""
+
+    model_config = SETTINGS
+
+    speculative: PoolKeys = Field(
+        default_factory=lambda: PoolKeys(servers=("127.0.0.1:8000",)),
+        description="With speculation; what it cannot serve goes to the other.",
+        json_schema_extra={"default": {"servers": ["127.0.0.1:8000"]}},
+    )
+    standard: PoolKeys = Field(
+        default_factory=lambda: PoolKeys(servers=("127.0.0.1:8001",)),
+        description="Without.",
+        json_schema_extra={"default": {"servers": ["127.0.0.1:8001"]}},
+    )
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        for name, pool in self:
+            if not pool.servers:
+                raise ValueError(f"{name}.servers: name at least one")
+        if both := set(self.speculative.servers) & set(self.standard.servers):
+            raise ValueError(f"{quote(min(both))} is in both pools")
+        return self
+
+
+class LossKeys(BaseModel):
+    """What holds once the sidecar gives no sign any more."""
+
+    model_config = SETTINGS
+
+    hold: Duration = _seconds(300.0, "How long the last known flag holds.")
+    then: PoolName = Field(
+        default="standard",
+        description="Afterwards, or where no flag was ever known: the standard pool, or the rules.",
+    )
+
+
+class TimeoutKeys(BaseModel):
+    """How long the router waits for a server before it asks another."""
+
+    model_config = SETTINGS
+
+    connect: Duration = _seconds(2.0, "For the connection.")
+    read: Duration = _seconds(600.0, "For the next byte; longer than the longest answer.")
+
+
+class NginxKeys(BaseModel):
+    """What `specgauge render nginx` writes beside the rules."""
+
+    model_config = SETTINGS
+
+    module: FullPath = Field(default=MODULE, description="Its JavaScript module, by full path.")
+    workers: Workers = Field(default="auto", description="Its worker processes: a number or auto.")
+
+
+class RoutingKeys(BaseModel):
+    """Which requests are served with speculation."""
+
+    model_config = SETTINGS
+
+    listen: Listen = Field(default="0.0.0.0:8080", description="Address that the router serves on.")
+    pools: PoolsKeys = Field(default_factory=PoolsKeys, description="The servers of both pools.")
+    rules: tuple[RuleKeys, ...] = Field(
+        default=(), description="Classes of traffic; the first rule that fits counts."
+    )
+    presets: tuple[Preset, ...] = Field(
+        default=(), description="Ready-made rules after these: playbook, production."
+    )
+    fallback_pool: PoolName = Field(
+        default="speculative", description="Who serves what no rule takes (class other)."
+    )
+    decode_concurrency: LoadKeys | None = Field(
+        default=None, description="Live load for every class without a limit of its own."
+    )
+    max_body: Size = Field(
+        default=1 << 20,
+        description="Largest body that is looked into, held in memory.",
+        json_schema_extra={"default": "1MiB"},
+    )
+    max_request: Size = Field(
+        default=64 << 20,
+        description="Largest body that is taken at all.",
+        json_schema_extra={"default": "64MiB"},
+    )
+    state_file: File = Field(
+        default=None,
+        description="File by which the sidecar tells a router on the same host flag and load.",
+    )
+    state_url: SidecarUrl = Field(
+        default=None, description="The sidecar's address, for a router on another host."
+    )
+    stale_after: Duration = _seconds(
+        5.0, "Silence of the sidecar after which its load counts as unknown."
+    )
+    on_sidecar_loss: LossKeys = Field(
+        default_factory=LossKeys, description="What holds without the sidecar."
+    )
+    access_log: File = Field(
+        default=None, description="JSON access log that the router writes and the sidecar reads."
+    )
+    access_log_state_file: File = Field(
+        default=None,
+        description="File by which the sidecar goes on reading it after a restart; without one it "
+        "begins at its end.",
+    )
+    timeouts: TimeoutKeys = Field(
+        default_factory=TimeoutKeys, description="How long the router waits for a server."
+    )
+    keepalive: Times = Field(
+        default=32, description="Idle connections that each worker keeps to a pool."
+    )
+    nginx: NginxKeys = Field(default_factory=NginxKeys, description="Of nginx alone.")
+
+    @property
+    def tells_state(self) -> bool:
+        """Whether the router knows what the sidecar says, and so obeys its flag."""
+        return self.state_file is not None or self.state_url is not None
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        ready = (rule.name for name in self.presets for rule in PRESETS[name])
+        names = Counter([*(rule.name for rule in self.rules), *ready])
+        if twice := [name for name, times in names.items() if times > 1]:
+            raise ValueError(f"rules: the class {quote(twice[0])} is there twice")
+        if OTHER in names:
+            raise ValueError(f"rules: {quote(OTHER)} is the class of what no rule takes")
+        if self.state_file is not None and self.state_url is not None:
+            raise ValueError("state_url: state_file is set too; keep one of them")
+        if self.access_log_state_file and self.access_log_state_file in {
+            self.access_log,
+            self.state_file,
+        }:
+            raise ValueError("access_log_state_file: is another file of this section")
+        if self.max_request < self.max_body:
+            raise ValueError("max_request: must not be below max_body")
+        return self
