@@ -1,0 +1,61 @@
+"""Brings a report to a file, to a webhook or to standard output."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from specgauge.cli.report.plan import Plan
+from specgauge.errors import SourceError, UsageError
+from specgauge.guard.flags.http import FlagHttp, HttpTerms
+from specgauge.guard.flags.protocol import FlagError
+from specgauge.guard.flags.urls import check_url
+from specgauge.model.outcome import ScrapeResult
+from specgauge.report.render import as_html, as_json, as_markdown
+
+_WRITE = {"markdown": as_markdown, "html": as_html, "json": as_json}
+_ANSWERS = (200, 201, 202, 204)
+
+
+def deliver(document: Mapping[str, Any], plan: Plan) -> None:
+    """Write it where it is to go; on standard output where nothing was said."""
+    text = _WRITE[plan.form](document)
+    if plan.output is not None:
+        _keep(text, Path(plan.output.replace("{date}", document["period"]["to"][:10])))
+    elif plan.webhook is None:
+        click.echo(text, nl=False)
+    if plan.webhook is not None:
+        asyncio.run(_post(plan.webhook, plan.form, text))
+
+
+def _keep(text: str, path: Path) -> None:
+    """Write a file whole or not at all."""
+    half = path.with_name(f".{path.name}.part")
+    try:
+        half.write_text(text, encoding="utf-8", newline="\n")
+        half.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; choose another --output") from None
+
+
+async def _post(url: str, form: str, text: str) -> None:
+    """Post it: JSON as it is, Markdown as the text of a message, HTML as a page."""
+    body, kind = text, "text/html; charset=utf-8"
+    if form != "html":
+        body = text if form == "json" else json.dumps({"text": text})
+        kind = "application/json"
+    http = FlagHttp(HttpTerms(url=url, timeout=30.0))
+    try:
+        await http.call("POST", headers={"Content-Type": kind}, body=body.encode(), expect=_ANSWERS)
+    except FlagError as error:
+        detail = error.detail.replace(http.place, _host(url))
+        raise SourceError(ScrapeResult.HTTP_STATUS, f"webhook: {error.result}: {detail}") from None
+
+
+def _host(url: str) -> str:
+    """Name a webhook by its host alone: its path may be a secret."""
+    parsed = check_url(url)
+    return f"{parsed.scheme}://{parsed.host}/…"
