@@ -11,7 +11,7 @@ export VLLM_TEST_ENV ?= $(HOME)/.cache/specgauge/vllm-$(VLLM)
 export UNLEASH_TEST_ENV ?= $(HOME)/.cache/specgauge/unleash
 
 BIN := $(VENV)/bin
-PURE := */specgauge/model/*,*/specgauge/engines/*,*/specgauge/derive/*,*/specgauge/baseline/*,*/specgauge/guard/*,*/specgauge/render/*,*/specgauge/units.py
+PURE := */specgauge/model/*,*/specgauge/engines/*,*/specgauge/derive/*,*/specgauge/baseline/*,*/specgauge/guard/*,*/specgauge/render/*,*/specgauge/routing/*,*/specgauge/report/*,*/specgauge/serve/classes/document.py,*/specgauge/serve/classes/line.py,*/specgauge/serve/classes/totals.py,*/specgauge/units.py
 RECORDING := brake exchange files level load prompts record trial twin
 comma := ,
 empty :=

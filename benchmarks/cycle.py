@@ -10,6 +10,7 @@ from http.client import HTTPConnection
 from time import process_time, thread_time
 from urllib.parse import urlsplit
 
+from aiohttp import web
 from engine_process import Fleet
 from measure import MILLI, Row, spread, tell
 from prometheus_client import CollectorRegistry
@@ -195,6 +196,7 @@ async def _measure_serving(kitchen: Kitchen, cycle: Cycle, turns: int) -> list[R
         running=lambda: True,
         trend=lambda _: {},
         events=Events(dict).stream,
+        routes=web.Response,
     )
     server = WebServer(site, host="127.0.0.1", port=0, log=Log(sys.stderr))
     await server.start()

@@ -44,6 +44,16 @@ def checklist_table() -> str:
     return key_table("checklist")
 
 
+def report_table() -> str:
+    """Write every key of the report with its default, variable and meaning."""
+    return key_table("report")
+
+
+def routing_table() -> str:
+    """Write every key of routing with its default, variable and meaning."""
+    return key_table("routing")
+
+
 def alert_table() -> str:
     """Write every alert with its levels, the time that it has to hold, and its summary."""
     lines = ["| alert | severity, holding for | says |\n", "|---|---|---|\n"]
@@ -65,6 +75,8 @@ BLOCKS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("docs/configuration.md", "guard keys", guard_table),
     ("docs/configuration.md", "rules keys", rules_table),
     ("docs/configuration.md", "checklist keys", checklist_table),
+    ("docs/configuration.md", "routing keys", routing_table),
+    ("docs/configuration.md", "report keys", report_table),
     ("docs/rules.md", "alerts", alert_table),
 )
 """The file of each block, the name in its marks, and what makes it."""

@@ -34,6 +34,7 @@ from specgauge.model.guard import (
 )
 from specgauge.model.outcome import ExitCode, ScrapeResult
 from specgauge.model.quantity import Dialect
+from specgauge.model.traffic import LineResult, LogState
 from specgauge.model.verdict import Judgement, Verdict, VerdictReason
 from specgauge.preflight.advise import document as advise_document
 from specgauge.preflight.advise import finding as advise_finding
@@ -67,6 +68,7 @@ from specgauge.preflight.sweep.schema import Kept
 from specgauge.render.options import Options
 from specgauge.render.registry import KINDS, render
 from specgauge.render.verify import rules_of
+from specgauge.serve.classes.line import CONTEXT_NAMES
 from specgauge.serve.fleet_answer import FleetReason
 from specgauge.serve.guard_document import guard_document
 
@@ -74,7 +76,11 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = Path(specgauge.__file__).parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXT = "\n".join(page.read_text() for page in PAGES)
-SERVE = "\n".join(path.read_text() for path in (PACKAGE / "serve").glob("*.py"))
+SERVE = "\n".join(
+    path.read_text()
+    for folder in ("serve", "serve/classes")
+    for path in (PACKAGE / folder).glob("*.py")
+)
 CODE = re.findall(r"`([^`\n]+)`", TEXT)
 QUOTED = {part for code in CODE for part in (code, *code.split(), *re.split(r"\W+", code))}
 BLOCKS = "\n".join(re.findall(r"^```.*?\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL))
@@ -136,7 +142,7 @@ ROUTES = {
     for route in re.findall(r'add_(?:get|post)\("(/[^"]*)"', SERVE)
 }
 KEY_PATHS = {
-    ".".join(part for part in key.path if part != INDEX).replace("targets.", "targets[].")
+    ".".join(key.path).replace(f".{INDEX}", "[]")
     for key in KEYS.values()
     if key.path[-1] not in {ANY, INDEX} and not key.secret
 }
@@ -253,7 +259,14 @@ FLAGS_KEYS = set(
     re.findall(r'"(\w+)":', (PACKAGE / "preflight/flags/document.py").read_text(), re.MULTILINE)
 )
 
+CLASSES_KEYS = set(
+    re.findall(r'"(\w+)":', (PACKAGE / "serve/classes/document.py").read_text(), re.MULTILINE)
+)
+
 WORDS: dict[str, Iterable[str]] = {
+    "results of log lines": LineResult,
+    "states of the log": LogState,
+    "buckets of context": CONTEXT_NAMES,
     "memory codes": [*memory_finding.Code, *memory_finding.Severity],
     "memory keys": MEMORY_KEYS,
     "cards": memory_cards.MEMORY,
@@ -343,6 +356,12 @@ def test_no_key_of_the_checklist_is_missing() -> None:
     page = (ROOT / "docs" / "checklist.md").read_text()
     pinned = {part for path in PINS for part in path.split(".")}
     assert [key for key in sorted(CHECKLIST_KEYS | pinned) if f'"{key}":' not in page] == []
+
+
+def test_no_key_of_the_classes_is_missing() -> None:
+    """Every key of the document of classes stands in its example."""
+    page = (ROOT / "docs" / "classes.md").read_text()
+    assert [key for key in sorted(CLASSES_KEYS) if f'"{key}":' not in page] == []
 
 
 def test_no_exit_code_is_missing() -> None:

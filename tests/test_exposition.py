@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_strictly
+from tests.class_lines import of_class, written
 from tests.conftest import GOLDEN
 from tests.guarding import guard_view
 from tests.recorded import load_page
@@ -22,7 +23,10 @@ from specgauge.model import names
 from specgauge.model.derived import Hints
 from specgauge.model.guard import FlagStatus, Outcome, Phase
 from specgauge.model.settings import TargetSettings
+from specgauge.model.traffic import ClassesView, LineResult, LogState
 from specgauge.model.view import TargetView, View
+from specgauge.serve.classes.line import read_line
+from specgauge.serve.classes.totals import Totals
 from specgauge.serve.collector import ViewCollector
 from specgauge.serve.comparison import ComparisonTerms
 from specgauge.serve.demo.recording import RecordingName, load, recorded_baseline
@@ -103,6 +107,7 @@ STAGES = {
     "compared": [COMPARED, MISMATCHED],
     "down": [DOWN],
     "guarded": [DOWN],
+    "routed": [DOWN],
     "several": [Act(name="up", answers=[answer(v1_page(n)) for n in (1000, 2000, 3000)]), LOST],
 }  # fmt: skip
 
@@ -150,9 +155,22 @@ def bake(view: View, accept: str = "", encoding: str = "") -> Baked:
     return Oven(registry=registry, version=lambda: view).bake(accept, encoding)
 
 
+def traffic() -> ClassesView:
+    """Give two classes, one in both pools, and a line that is none."""
+    totals = Totals(since=BEGAN)
+    totals.count(LineResult.NOT_JSON)
+    for line in (written(), written(served_pool="standard"), of_class("batch", stream="0")):
+        record = read_line(line)
+        assert not isinstance(record, LineResult)
+        totals.add(record)
+    return totals.view(LogState.FOLLOWED, 0)
+
+
 async def stage(name: str) -> View:
     guard = FALLEN if name == "guarded" else None
-    return View(targets=tuple([await play(act) for act in STAGES[name]]), guard=guard)
+    classes = traffic() if name == "routed" else None
+    targets = tuple([await play(act) for act in STAGES[name]])
+    return View(targets=targets, guard=guard, classes=classes)
 
 
 every_stage = pytest.mark.parametrize("name", STAGES)

@@ -19,12 +19,12 @@ SCRIPT = str(Path(sys.executable).parent / "specgauge")
 MODULE = [sys.executable, "-m", "specgauge"]
 COMMANDS = (
     "advise", "baseline", "checklist", "compare", "config", "demo", "doctor", "draft", "flags",
-    "guard", "inspect", "memory", "render", "serve", "sweep", "verdict",
+    "guard", "inspect", "memory", "render", "report", "route", "serve", "sweep", "verdict",
 )  # fmt: skip
 NESTED = (
     "baseline record", "checklist pin", "config check", "config schema", "draft check",
     "draft suggest", "flags check", "flags show", "flags translate", "guard replay",
-    "guard status", "sweep predict",
+    "guard status", "route explain", "sweep predict",
 )  # fmt: skip
 EVERY_COMMAND = ("", *COMMANDS, *NESTED)
 

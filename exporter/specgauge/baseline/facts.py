@@ -34,7 +34,7 @@ def facts_of(
         "engine.name": "vllm",
         "engine.version": version,
         "model.name": model,
-        "model.max_model_len": _max_model_len(models, model),
+        "model.max_model_len": max_model_len(models, model),
         "parallelism.data": len(page.layout.engines.get(model, ())) or None,
         **_cache_config(page),
     }
@@ -92,7 +92,7 @@ def compose(
         raise BaselineError([word(one, keys_at) for one in error.errors()]) from None
 
 
-def _max_model_len(models: object, model: str) -> int | None:
+def max_model_len(models: object, model: str) -> int | None:
     """Read the context length from an OpenAI-style list of models."""
     listed = models.get("data") if isinstance(models, dict) else None
     for one in listed if isinstance(listed, list) else ():

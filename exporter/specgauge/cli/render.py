@@ -34,6 +34,9 @@ def render_files(kinds: tuple[str, ...], file: Path | None, folder: Path, checks
     """
     parse = _parser()
     made = render(kinds, rules_of(read_config(file)), parse=parse)
+    for one in made:
+        for note in one.notes:
+            click.echo(f"{one.path}: {note}", err=True)
     if checks:
         return _check(made, folder, parsed=parse is not None)
     for path in _write(made, folder):

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from specgauge.baseline.files import load_dir, load_file
 from specgauge.baseline.schema import BaselineFile, usable
+from specgauge.cli.route.settings import router_name, router_of, told_of
+from specgauge.cli.route.switch import switch_of
 from specgauge.config import (
     BaselineKeys,
     Config,
@@ -51,6 +53,9 @@ def settings_of(config: Config) -> Settings:
         baselines=_baselines(config.baseline),
         baseline_target=config.baseline.target,
         margin=config.baseline.margin,
+        routing=told_of(config),
+        access_log=_text(config.routing.access_log) if config.routing else None,
+        access_log_state=_text(config.routing.access_log_state_file) if config.routing else None,
     )
 
 
@@ -67,7 +72,7 @@ def guard_of(config: Config) -> GuardSettings | None:
         usual = span_of(decision_window, guard.prometheus.interval).window
     return GuardSettings(
         policy=_policy(guard, config.baseline.margin, usual),
-        flag=_flag(config.flag or FlagKeys()),
+        flag=_flag(config.flag or FlagKeys(), router_name(config)),
         decision_window=decision_window,
         source=guard.source,
         state_file=_text(guard.state_file),
@@ -108,7 +113,7 @@ def _policy(guard: GuardKeys, margin: float, decision_window: float) -> Policy:
     )
 
 
-def _flag(flag: FlagKeys) -> FlagSettings:
+def _flag(flag: FlagKeys, router: str | None) -> FlagSettings:
     """Hand on the keys of the chosen backend alone."""
     section = getattr(flag, flag.backend.replace("-", "_"))
     terms: dict[str, object] = {}
@@ -124,7 +129,7 @@ def _flag(flag: FlagKeys) -> FlagSettings:
         key=flag.key,
         timeout=flag.timeout,
         check_interval=flag.check_interval,
-        obeyed_by=flag.obeyed_by,
+        obeyed_by=flag.obeyed_by or router,
         terms=terms,
     )
 
@@ -224,6 +229,8 @@ def rules_of(config: Config) -> Options:
         receiver_url=rules.receiver_url,
         thresholds=Thresholds(**dict(rules.thresholds)),
         objective=PromisedTpot(tpot=rules.objective.tpot, share=rules.objective.share),
+        router=router_of(config),
+        switch=switch_of(config),
     )
     known = levels_known(options)
     problems = [

@@ -15,6 +15,8 @@ from specgauge.config.files import (
 from specgauge.config.flag_keys import FlagKeys
 from specgauge.config.guard_keys import GuardKeys
 from specgauge.config.models import Auth, BaselineKeys, Config, Export, Scrape, Target, Tls
+from specgauge.config.report_keys import ReportKeys
+from specgauge.config.routing_keys import RoutingKeys
 from specgauge.config.rules_keys import RulesKeys
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "FlagKeys",
     "GuardKeys",
     "ListenAddress",
+    "ReportKeys",
+    "RoutingKeys",
     "RulesKeys",
     "Scrape",
     "Target",

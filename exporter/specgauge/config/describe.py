@@ -33,8 +33,9 @@ def key_table(*sections: str) -> str:
     for key in KEYS.values():
         if key.path[0] not in sections or key.secret or key.path[-1] in {ANY, INDEX}:
             continue
-        name, meaning = ".".join(key.path), key.meaning.removesuffix(".")
-        lines.append(f"| `{name}` | {_written(key.default)} | `{key.variable}` | {meaning} |\n")
+        name, meaning = ".".join(key.path).replace(f".{INDEX}", "[]"), key.meaning.removesuffix(".")
+        variable = key.variable.replace(INDEX, "0")
+        lines.append(f"| `{name}` | {_written(key.default)} | `{variable}` | {meaning} |\n")
     return "".join(lines)
 
 

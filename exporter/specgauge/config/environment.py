@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from specgauge.config.document import parse_yaml, resolve
-from specgauge.config.keys import ANY, INDEX, KEYS, LATER, Key, KeyPath, Kind
-from specgauge.config.problems import later, unknown
+from specgauge.config.keys import ANY, INDEX, KEYS, Key, KeyPath, Kind
+from specgauge.config.problems import unknown
 from specgauge.errors import ConfigError
 
 _PREFIX = "SPECGAUGE_"
@@ -97,8 +97,6 @@ def _value(key: Key, raw: str, name: str) -> object:
 
 def _unknown(name: str) -> str:
     rest = name.removeprefix(_PREFIX)
-    if any(rest == key.upper() or rest.startswith(f"{key.upper()}_") for key in LATER):
-        return later()
     number = _NUMBER.search(name)
     return f"unknown variable; {unknown(rest, _names(number[1] if number else '0'), _PREFIX)}"
 

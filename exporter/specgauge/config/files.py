@@ -26,7 +26,7 @@ _PATHS = frozenset(
         ("baseline", "file"), ("baseline", "dir"), ("flag", "embedded", "file"),
         ("flag", "file", "path"), _SOCKET, ("flag", "nginx", "file"),
         ("flag", "production-stack", "file"), ("flag", "production-stack", "on"),
-        ("flag", "production-stack", "off"),
+        ("flag", "production-stack", "off"), ("routing", "access_log"),
     }
 )  # fmt: skip
 # These are written, or made by somebody else later: the folder is there, the file need not be.
@@ -37,6 +37,8 @@ _LATER = frozenset(
         ("flag", "embedded", "file"), ("flag", "file", "path"),
         _SOCKET, ("flag", "nginx", "file"),
         ("flag", "production-stack", "file"),
+        ("routing", "state_file"), ("routing", "access_log"),
+        ("routing", "access_log_state_file"),
     }
 )  # fmt: skip
 _CHECKS = {"bearer_file": header_safe, "token_file": header_safe, "basic_file": user_password}

@@ -18,7 +18,6 @@ KeyPath = tuple[str | int, ...]
 
 INDEX = "#"  # stands for any position in a list
 ANY = "*"  # stands for any key of a free mapping
-LATER = frozenset({"routing", "report"})
 
 
 class Kind(StrEnum):

@@ -34,6 +34,8 @@ from specgauge.config.fields import (
 from specgauge.config.flag_keys import FlagKeys
 from specgauge.config.guard_fields import Words
 from specgauge.config.guard_keys import GuardKeys
+from specgauge.config.report_keys import ReportKeys
+from specgauge.config.routing_keys import RoutingKeys
 from specgauge.config.rules_keys import RulesKeys
 from specgauge.config.section import SETTINGS, secret_key
 
@@ -237,6 +239,12 @@ class Config(BaseModel):
     )
     checklist: ChecklistKeys = Field(
         default_factory=ChecklistKeys, description="What specgauge checklist holds it to."
+    )
+    routing: RoutingKeys | None = Field(
+        default=None, description="Which requests are served with speculation; absent means none."
+    )
+    report: ReportKeys = Field(
+        default_factory=ReportKeys, description="What specgauge report asks and holds it to."
     )
     token: BearerSecret = secret_key("The token itself; from the environment only.")
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from specgauge.config.fields import kind_of
-from specgauge.config.keys import KEYS, LATER, KeyPath, dotted, siblings, template
+from specgauge.config.keys import KEYS, KeyPath, dotted, siblings, template
 from specgauge.units import quote
 
 Origins = Mapping[KeyPath, str]
@@ -54,11 +54,6 @@ def unknown(name: str, known: Iterable[str], prefix: str = "") -> str:
     return "see specgauge config schema"
 
 
-def later() -> str:
-    """Say of a key that it belongs to a later release."""
-    return "not a key of this release of specgauge; remove it or upgrade"
-
-
 def _line(issue: Issue, origins: Origins) -> str:
     path = issue.path
     place = dotted(tuple(part if isinstance(part, int) else _printable(part) for part in path))
@@ -85,7 +80,8 @@ def _message(fault: ErrorDetails) -> str:
         case "value_error":
             return str(fault["ctx"]["error"])
         case "missing":
-            return "missing; every target needs one"
+            whose = "target" if path[0] == "targets" else str(path[-2] if len(path) > 1 else "file")
+            return f"missing; every {whose} needs one"
         case "extra_forbidden":
             return _extra(path)
         case kind:
@@ -95,8 +91,6 @@ def _message(fault: ErrorDetails) -> str:
 
 def _extra(path: KeyPath) -> str:
     name = str(path[-1])
-    if len(path) == 1 and name in LATER:
-        return later()
     parent = template(path[:-1])
     known = siblings(parent)
     elsewhere = [key.path for key in KEYS.values() if key.path[-1] == name and not key.secret]

@@ -33,6 +33,7 @@ def broken_rules(document: dict[str, Any]) -> Iterator[Issue]:
         yield Issue(path=("targets",), message=message)
     yield from _window(document)
     yield from _decision(document)
+    yield from _staleness(document)
     yield from one_of(document, (), ("token", "token_file"))
     if not isinstance(targets, list):
         return
@@ -82,6 +83,18 @@ def _decision(document: dict[str, Any]) -> Iterator[Issue]:
         least = format_duration(_FEWEST_INTERVALS * interval)
         message = f"must be at least {least}, twice scrape.interval ({format_duration(interval)})"
         yield Issue(path=("decision_window",), message=message)
+
+
+def _staleness(document: dict[str, Any]) -> Iterator[Issue]:
+    if "routing" not in document:
+        return
+    interval = seconds(mapping(document.get("scrape")).get("interval", "1s"))
+    stale = seconds(mapping(document.get("routing")).get("stale_after", "5s"))
+    if interval is None or stale is None or stale >= _FEWEST_INTERVALS * interval:
+        return
+    least = format_duration(_FEWEST_INTERVALS * interval)
+    message = f"must be at least {least}, twice scrape.interval ({format_duration(interval)})"
+    yield Issue(path=("routing", "stale_after"), message=message)
 
 
 def _sibling(document: dict[str, Any], targets: list[Any]) -> Iterator[Issue]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from specgauge.model.class_names import CLASSES
 from specgauge.model.guard_names import GUARD
 from specgauge.model.quantity import Kind, Quantity
 from specgauge.model.series_name import (
@@ -234,6 +235,7 @@ ALL: tuple[SeriesName, ...] = (
     IDENTITY_VIOLATIONS,
     ENGINE_INFO,
     *GUARD,
+    *CLASSES,
     RELOAD_SUCCESS,
     BUILD_INFO,
 )

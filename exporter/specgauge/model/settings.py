@@ -27,6 +27,18 @@ class TargetSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RouteSettings:
+    """What routers are told and where; `limits` are loads as pairs of at_most and resume.
+
+    `hold` is how many seconds a router goes by the last known flag.
+    """
+
+    state_file: str | None = None
+    limits: tuple[tuple[float, float], ...] = ()
+    hold: float = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The whole sidecar; times in seconds, sizes in bytes."""
 
@@ -44,3 +56,6 @@ class Settings:
     baselines: tuple[Baseline, ...] = ()
     baseline_target: str | None = None
     margin: float = 0.05
+    routing: RouteSettings = field(default_factory=RouteSettings)
+    access_log: str | None = None
+    access_log_state: str | None = None

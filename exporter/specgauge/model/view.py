@@ -9,6 +9,7 @@ from specgauge.model.guard import GuardView, Look
 from specgauge.model.ledger import EngineKey
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.quantity import Cell, Dialect
+from specgauge.model.traffic import ClassesView
 from specgauge.model.verdict import Judgement
 
 
@@ -56,8 +57,9 @@ class TargetView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """All targets, how the last reading of the configuration went, and the guard if any."""
+    """All targets, how the last reading of the configuration went, guard and classes if any."""
 
     targets: tuple[TargetView, ...]
     reload_ok: bool = True
     guard: GuardView | None = None
+    classes: ClassesView | None = None

@@ -8,7 +8,6 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 
-from specgauge.derive.judge import Terms
 from specgauge.errors import ConfigError
 from specgauge.guard.policy import Policy
 from specgauge.guard.settings import GuardSettings
@@ -16,7 +15,8 @@ from specgauge.model.baseline import Baseline
 from specgauge.model.guard import Blind, Look
 from specgauge.model.settings import Settings, TargetSettings
 from specgauge.model.view import TargetView, View
-from specgauge.serve.appoint import check_guard, guarded_name, make_guardian
+from specgauge.serve.appoint import check_guard, guarded_name, judging, make_guardian
+from specgauge.serve.classes.desk import ClassDesk
 from specgauge.serve.collector import ViewCollector
 from specgauge.serve.comparison import ComparisonTerms
 from specgauge.serve.events import Events
@@ -26,6 +26,7 @@ from specgauge.serve.guard_document import guard_document
 from specgauge.serve.guardian import Guardian
 from specgauge.serve.log import Log
 from specgauge.serve.loop import Pace, TargetLoop
+from specgauge.serve.route_state import RouteState
 from specgauge.serve.sibling import Sibling
 from specgauge.serve.status import status_document
 from specgauge.serve.tracker import Tracker
@@ -68,6 +69,8 @@ class Sidecar:
         self._oven = self._make_oven()
         self._trend = Trend()
         self._events = Events(self._picture)
+        self._classes = ClassDesk(pace=self._pace, log=self._log)
+        self._routes = RouteState(settings.routing, pace=self._pace, log=self._log)
 
     @property
     def url(self) -> str:
@@ -98,6 +101,7 @@ class Sidecar:
             guard=lambda: self._guardian,
             trend=lambda since: self._trend.document(self._view, since=since),
             events=self._events.stream,
+            routes=self._routes.answer,
         )
         server = WebServer(site, host=self._settings.host, port=self._settings.port, log=self._log)
         await server.start()
@@ -124,6 +128,8 @@ class Sidecar:
             await asyncio.wait(tasks, timeout=_STOP_SECONDS)
         if self._guardian is not None:
             await self._guardian.stop()
+        await self._routes.close()
+        await self._classes.close()
         if self._server is not None:
             await self._server.stop()
         self._log.info("stopped")
@@ -184,6 +190,8 @@ class Sidecar:
         before = self._loops
         same_terms = settings == self._settings and same_guard
         self._settings = settings
+        self._routes.follow(settings.routing)
+        self._classes.follow(settings.access_log, settings.access_log_state)
         self._oven = self._make_oven()
         self._loops = {}
         for target in settings.targets:
@@ -193,21 +201,15 @@ class Sidecar:
                 continue
             if task:
                 task.cancel()
+            terms, sibling = self._terms(target, settings), self._sibling(target)
             if loop and loop.target.url == target.url:
-                loop.tracker.adopt(
-                    target, settings.window, self._terms(target, settings), self._sibling(target)
-                )
+                loop.tracker.adopt(target, settings.window, terms, sibling)
                 made = replace(loop, target=target, settings=settings)
             else:
                 made = TargetLoop(
                     target=target,
                     settings=settings,
-                    tracker=Tracker(
-                        target,
-                        settings.window,
-                        self._terms(target, settings),
-                        self._sibling(target),
-                    ),
+                    tracker=Tracker(target, settings.window, terms, sibling),
                     pace=self._pace,
                     log=self._log,
                     changed=partial(self._scraped, target.name),
@@ -227,7 +229,7 @@ class Sidecar:
             interval=settings.interval,
             decision_window=guard.decision_window if guard else settings.decision_window,
             window=settings.window,
-            terms=_judging(settings, guard),
+            terms=judging(settings, guard),
             guarded=guard is not None,
             policy=guard.policy if guard else Policy(),
             stated=target.facts,
@@ -268,8 +270,10 @@ class Sidecar:
             targets=tuple(loop.tracker.view for loop, _ in self._loops.values()),
             reload_ok=self._reload_ok,
             guard=self._guardian.view if self._guardian else None,
+            classes=self._classes.view,
         )
         self._trend.take(self._view)
+        self._routes.take(self._view)
         self._events.change()
 
     def _picture(self) -> dict[str, Any]:
@@ -291,10 +295,3 @@ class Sidecar:
         )
         ProcessCollector(registry=registry)
         return Oven(registry=registry, version=lambda: self._view)
-
-
-def _judging(settings: Settings, guard: GuardSettings | None) -> Terms:
-    """Say when a verdict is sure; a guard has its own word on how many tokens that takes."""
-    if guard is None:
-        return Terms(margin=settings.margin)
-    return Terms(margin=settings.margin, min_tokens=guard.policy.min_tokens)

@@ -2,6 +2,7 @@
 
 import os
 
+from specgauge.derive.judge import Terms
 from specgauge.guard.flags.build import make_backend
 from specgauge.guard.settings import GuardSettings
 from specgauge.model.settings import Settings
@@ -38,3 +39,10 @@ def guarded_name(settings: Settings, before: str) -> str:
     every = [one.name for one in settings.targets]
     names = [one.name for one in settings.targets if one.role != "standard"] or every
     return before if before in names else names[0]
+
+
+def judging(settings: Settings, guard: GuardSettings | None) -> Terms:
+    """Say when a verdict is sure; a guard has its own word on how many tokens that takes."""
+    if guard is None:
+        return Terms(margin=settings.margin)
+    return Terms(margin=settings.margin, min_tokens=guard.policy.min_tokens)

@@ -21,6 +21,7 @@ from specgauge.model.quantity import Kind, Quantity
 from specgauge.model.series_name import SeriesName
 from specgauge.model.verdict import Judgement, Verdict
 from specgauge.model.view import TargetView, View
+from specgauge.serve.classes.series import class_histograms, class_series
 from specgauge.serve.guard_series import guard_series
 
 _DRAFT_COUNTERS = frozenset(
@@ -58,12 +59,17 @@ class ViewCollector(Collector):
         if view.guard is not None:
             for name, labels, value in guard_series(view.guard):
                 families.add(name, labels, value)
+        if view.classes is not None:
+            for name, labels, value in class_series(view.classes):
+                families.add(name, labels, value)
         families.add(names.RELOAD_SUCCESS, (), float(view.reload_ok))
         families.add(names.BUILD_INFO, (__version__, platform.python_version()), 1.0)
         yield from families.made()
         if self._histograms:
             for quantity, name in names.HISTOGRAMS.items():
                 yield from _histogram(quantity, name, view.targets)
+            if view.classes is not None:
+                yield from class_histograms(view.classes)
 
 
 class _Families:

@@ -64,7 +64,7 @@ def read_matrix(document: object) -> dict[float, list[Sample]]:
 def _result(document: object, kind: str) -> Sequence[object]:
     """Take the result out of an answer that says it is whole."""
     if not isinstance(document, dict):
-        raise _wrong("the answer is no JSON object; is guard.prometheus.url right?")
+        raise _wrong("the answer is no JSON object; is the URL of Prometheus right?")
     if document.get("status") != "success":
         said = f"{document.get('errorType') or 'error'}: {document.get('error') or 'no reason'}"
         raise FleetError(FleetReason.QUERY_FAILED, _short(said))
@@ -76,7 +76,7 @@ def _result(document: object, kind: str) -> Sequence[object]:
         raise FleetError(FleetReason.PARTIAL, _short(f"the answer warns: {told}"))
     data = document.get("data")
     if not isinstance(data, dict) or data.get("resultType") != kind:
-        raise _wrong(f"the answer holds no {kind}; is guard.prometheus.url right?")
+        raise _wrong(f"the answer holds no {kind}; is the URL of Prometheus right?")
     return _list(data.get("result"))
 
 

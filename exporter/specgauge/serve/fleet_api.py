@@ -11,6 +11,7 @@ from specgauge.serve.fleet_answer import FleetError, Sample, read_matrix, read_v
 from specgauge.serve.fleet_queries import milliseconds
 
 MAX_BYTES = 16 << 20
+_TENANT = "X-Scope-OrgID"
 _FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -26,6 +27,7 @@ class PrometheusApi:
                 token_file=settings.token_file,
                 token=settings.token,
                 ca_file=settings.ca_file,
+                headers={} if settings.tenant is None else {_TENANT: settings.tenant},
                 max_bytes=MAX_BYTES,
             )
         )

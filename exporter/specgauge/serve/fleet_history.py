@@ -80,7 +80,7 @@ def _entries(
             try:
                 found = runner.run(asked)
             except FleetError as error:
-                raise _unreadable(error) from error
+                raise unreadable(error) from error
             by_time = {round(time, 3): samples for time, samples in found.items()}
             for time in times:
                 line += 1
@@ -92,13 +92,14 @@ def parse_past(start: str, end: str, step: float, *, now: float) -> Past:
 
     Raises UsageError for what is none of these, and for an end that is not after the start.
     """
-    past = Past(start=_parse_time(start, now), end=_parse_time(end, now), step=step)
+    past = Past(start=parse_time(start, now), end=parse_time(end, now), step=step)
     if past.end <= past.start:
         raise UsageError(f"--to {end} is not after --from {start}")
     return past
 
 
-def _parse_time(text: str, now: float) -> float:
+def parse_time(text: str, now: float) -> float:
+    """Read one such time as Unix seconds; raises UsageError."""
     if text == "now":
         return now
     if re.fullmatch(r"[0-9]{1,11}(\.[0-9]{1,9})?", text):
@@ -120,17 +121,17 @@ def _entry(line: int, time: float, samples: list[Sample], span: Span, margin: fl
         found = evidence_of(samples, span, margin=margin)
     except FleetError as error:
         if error.reason == FleetReason.SEVERAL_SERIES:
-            raise _unreadable(error) from error
+            raise unreadable(error) from error
         return Entry(line=line, time=time, error=told(error))
     if len(found) > 1:
         names = ", ".join(sorted(found))
         fix = 'pick one in guard.prometheus.selector, as model_name="..."'
         problem = FleetError(FleetReason.SEVERAL_SERIES, f"the pool serves {names}; {fix}")
-        raise _unreadable(problem)
+        raise unreadable(problem)
     return Entry(line=line, time=time, evidence=next(iter(found.values())))
 
 
-def _unreadable(error: FleetError) -> SourceError:
+def unreadable(error: FleetError) -> SourceError:
     """Name the result of a scrape that comes nearest, and say what was wrong."""
     try:
         result = ScrapeResult(error.reason)

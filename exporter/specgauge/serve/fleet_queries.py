@@ -5,7 +5,7 @@ the same moment and the same samples. Every answer says in two labels of ours wh
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from specgauge.model import names
@@ -107,10 +107,15 @@ def share_query(selector: str | None) -> str:
 
 def servers_alone(selector: str) -> str:
     """Drop matchers of the model: series of whole servers carry none and would never match."""
+    return matchers(selector, lambda label: label != MODEL)
+
+
+def matchers(selector: str, wanted: Callable[[str], bool]) -> str:
+    """Keep the matchers of labels that are wanted."""
     return ",".join(
         f"{label}{sign}{value}"
         for label, sign, value in _MATCHER.findall(selector)
-        if label != MODEL
+        if wanted(label)
     )
 
 

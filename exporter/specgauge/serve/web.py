@@ -9,10 +9,12 @@ from aiohttp import web
 
 from specgauge.model.view import View
 from specgauge.serve.body import LONGEST_BODY
-from specgauge.serve.control import Commanded, Control, add_control, refusal
+from specgauge.serve.classes.document import classes_document
+from specgauge.serve.control import NO_STORE, Commanded, Control, add_control, refusal
 from specgauge.serve.exposition import Oven
 from specgauge.serve.log import Log, server_logger
 from specgauge.serve.page_routes import Shown, Stream, add_page
+from specgauge.serve.route_state import add_route_state
 
 _STOP_SECONDS = 1.0
 
@@ -28,6 +30,7 @@ class Site:
     running: Callable[[], bool]
     trend: Callable[[float], dict[str, Any]]
     events: Stream
+    routes: Callable[[], web.Response]
     guard: Callable[[], Commanded | None] = lambda: None
 
 
@@ -100,11 +103,16 @@ def application(site: Site) -> web.Application:
             return web.Response(text=text, status=HTTPStatus.BAD_REQUEST)
         return web.Response(text="reloaded\n")
 
+    async def classes(_: web.Request) -> web.Response:
+        return web.json_response(classes_document(site.view().classes), headers=NO_STORE)
+
     app = web.Application(client_max_size=LONGEST_BODY)
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/-/healthy", healthy)
     app.router.add_get("/-/ready", ready)
     app.router.add_post("/-/reload", reload)
     add_control(app, Control(view=site.view, guard=site.guard, token=site.token))
+    add_route_state(app, site.routes)
+    app.router.add_get("/api/v1/classes", classes)
     add_page(app, Shown(view=site.view, trend=site.trend, events=site.events))
     return app
