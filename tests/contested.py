@@ -112,6 +112,7 @@ def contesting(*pools: Contestant) -> Iterator[Sequence[str]]:
                 await stack.enter_async_context(_serving(one))
             ready.set()
             await over.wait()
+        await asyncio.sleep(0.01)  # in which connections that were cut close their sockets
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()

@@ -1,4 +1,4 @@
-"""The stub engine as a process with vLLM's flags: a server that drafts, dies or never gets ready.
+"""The stub engine as a process with vLLM's flags: a server that drafts, or dies under load.
 
 Each step yields a request one token and those of its draft that are accepted; which they are
 follows a fixed pattern, so that the counters of the page have one truth.
@@ -101,20 +101,12 @@ def main() -> None:
     reader = argparse.ArgumentParser()
     reader.add_argument("--port", type=int, required=True)
     reader.add_argument("--speculative-config", type=json.loads, default={})
-    reader.add_argument("--dies", type=int, default=-1)
-    reader.add_argument("--hangs", type=int, default=-1)
     reader.add_argument("--collapses", type=int, default=-1)
     reader.add_argument("--child", action="store_true")
     asked = reader.parse_args()
     engine = engine_of(asked.speculative_config)
     if asked.child:  # in a session of its own, as some engines' workers are
         subprocess.Popen(["sleep", "600"], start_new_session=True)
-    if engine.k == asked.dies:
-        sys.exit("ValueError: the vocabularies differ")
-    if engine.k == asked.hangs:
-        sys.stdout.write("loading weights\n")
-        sys.stdout.flush()
-        time.sleep(600)
     if engine.k == asked.collapses:
         plain = engine.step_seconds
         engine.step_seconds = lambda running: sys.exit(9) if engine.began > 3 else plain(running)

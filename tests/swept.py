@@ -87,7 +87,9 @@ def run(
     )
 
 
-def drafted(survival: Sequence[float], *, drafts: float = 5000.0, coverage: float = 1.0) -> Speculation:
+def drafted(
+    survival: Sequence[float], *, drafts: float = 5000.0, coverage: float = 1.0
+) -> Speculation:
     """Say of drafts what a page would."""
     return Speculation(
         state="active",

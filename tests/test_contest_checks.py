@@ -54,6 +54,15 @@ async def test_command(line: str, text: str, why: str | None) -> None:
     assert await command(line, 0.3 if "sleep" in line else 20.0)(text) == why
 
 
+async def test_what_a_command_leaves_behind_ends_with_it(tmp_path: Path) -> None:
+    """A check that goes on in the background has passed, and nothing of it stays up."""
+    told = tmp_path / "pid"
+    line = f"sh -c 'sleep 600 & echo $! > {told}'"
+    assert await command(line, 20.0)("text") is None
+    left = Path(f"/proc/{told.read_text().strip()}/stat")
+    await until(lambda: not left.exists() or left.read_text().split()[2] == "Z")
+
+
 async def test_command_that_cannot_run(tmp_path: Path) -> None:
     """A file that is found and is no program says so when it is run."""
     file = tmp_path / "check"
@@ -296,7 +305,7 @@ def test_differing_texts_are_told() -> None:
     itself = compare_texts(words, words)
     quality = {
         "x": Quality(between=compare_texts(words, other), itself=itself),
-        "y": Quality(between=compare_texts([], [])),
+        "y": Quality(between=compare_texts([], []), failed=4),
     }
     outcome = decide([], Thresholds(), quality=quality)
     other_blocks = Difference(
@@ -314,6 +323,8 @@ def test_differing_texts_are_told() -> None:
     assert "x: greedy answers equal in both pools: 0 of 9, parting at character 3" in lines
     assert "x: the pools differ more than the baseline from itself" in lines
     assert "y: greedy answers equal in both pools: none compared" in lines
+    assert "y: 4 requests of the sample were not answered with a text" in lines
+    assert "x: 0 requests" not in lines
     assert "Partial" in lines
     assert "hardware.kv_blocks: many and 1 (expected: the draft's memory)" in lines
 

@@ -302,6 +302,20 @@ def test_a_fall_in_quality_blocks() -> None:
     assert "24 of 40" in decide([], Terms(), quality={"": passed(38, 24)}).overall.reasons[0]
 
 
+@pytest.mark.parametrize("of", [(0, 4), (4, 0), (0, 0)])
+def test_a_check_without_answers_decides_nothing(of: tuple[int, int]) -> None:
+    """A check that was asked for and had nothing to look at is no pass; what fails still does."""
+    passes = Passes(baseline=of[0], baseline_of=of[0], speculative=of[1], speculative_of=of[1])
+    for name in ("", "chat"):
+        quality = {name: Quality(between=compare_texts([], []), passes=passes)}
+        found = decide([cell(3.0)], Terms(), quality=quality).overall
+        assert (found.decision, found.why) == (Decision.UNDECIDED, Why.NOT_ENOUGH_KNOWN)
+        told = f"the check had {of[0]} answers of the baseline pool and {of[1]} with speculation"
+        assert told in found.reasons[-1]
+        assert found.reasons[-1].startswith(name or "the check")
+        assert decide([cell(0.5)], Terms(), quality=quality).overall.decision is Decision.KEEP_OFF
+
+
 def test_texts_are_compared_to_the_character() -> None:
     """Equal shares and the place of the first difference; what lacks an answer is left out."""
     found = compare_texts(["same", "abcd", None, "ab"], ["same", "abXd", "x", "abc"])
@@ -339,14 +353,15 @@ def test_fields_that_refuse(changes: dict[str, object], refused: list[str]) -> N
 
 
 def test_facts_without_a_page() -> None:
-    """A server without a page still tells its release, its root and its settings."""
-    models = {"data": [7, {"id": "m", "root": "org/model"}]}
+    """A server without a page still tells its release, its root, its context and its settings."""
+    models = {"data": [7, {"id": "m", "root": "org/model", "max_model_len": 4096}]}
     text = "model='x', revision=None, quantization=fp8, tensor_parallel_size=2, dtype=torch.bf16"
     found = all_facts(None, "m", version="0.9", models=models, server_info={"vllm_config": text})
     assert found == {
         "engine.version": "0.9",
         "model.name": "m",
         "model.root": "org/model",
+        "model.max_model_len": 4096,
         "model.revision": "None",
         "model.quantization": "fp8",
         "model.dtype": "torch.bf16",

@@ -165,6 +165,20 @@ def test_pages_of_the_wrong_kind(
         assert "even: it makes no difference" in seen.out
 
 
+@pytest.mark.parametrize(("load", "unlike"), [(1, False), (32, True)])
+def test_pages_of_different_loads_are_told(
+    load: int, unlike: bool, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pools with neither the same requests at once nor the same arrivals had different work."""
+    pages = given(folder, "none", (1,), flag="--baseline-page")
+    pages += given(folder, "eagle", (load,), flag="--speculative-page")
+    main(["compare", *pages, "--load", "steady=1", "--json"])
+    assert ("loads_differ" in told(capsys)["cells"][0]["notes"]) == unlike
+    main(["compare", *pages, "--load", "steady=1"])
+    text = capsys.readouterr().out
+    assert ("Mind: the pools had different loads at steady (1) (loads_differ)" in text) == unlike
+
+
 def write_timeline(name: RecordingName, folder: Path) -> Path:
     """Write a packaged recording as a timeline."""
     made = folder / name

@@ -1,6 +1,7 @@
 """The load generator against real servers: what it sends, keeps in flight, and survives."""
 
 import asyncio
+import gc
 import itertools
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -199,6 +200,22 @@ async def test_a_stalled_stream_is_ended(given: Answer) -> None:
         request = await generator.send(EXTRAS, ASK)
     assert request.outcome is Outcome.FAILED
     assert "stalled: nothing came for 0.2 s" in request.detail
+
+
+async def test_a_connection_that_comes_after_giving_up_is_dropped() -> None:
+    """A request that is given up while it connects sends nothing and leaves no socket open."""
+    engine = Engine()
+    async with serving_engine(engine), generating(engine.url) as generator:
+        sending = asyncio.create_task(generator.send(EXTRAS, ASK))
+        await asyncio.sleep(0)
+        generator.give_up()
+        await sending
+        assert engine.began == 0
+        assert engine.runner is not None
+        server = engine.runner.server
+        assert server is not None
+        await until(lambda: not server.connections)
+    gc.collect()  # which tells of a transport that nobody closed
 
 
 async def test_giving_up_says_that_it_was_us() -> None:

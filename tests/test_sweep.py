@@ -44,11 +44,11 @@ from specgauge.preflight.sweep.task import Task
 
 ROOT = Path(__file__).parents[1]
 STUB = f"{sys.executable} {ROOT / 'tests' / 'sweep_server.py'} --port <<port>> <<speculative>>"
-WORDS = ["--concurrency", "1", "--window", "0.6", "--warmup", "0.1", "--output-tokens", "4-8"]
+WORDS = ["--concurrency", "1", "--window", "0.5", "--warmup", "0.05", "--output-tokens", "4-8"]
 PLAN = Plan(
     levels=closed_levels(["1,2"]),
     lengths=Lengths(low=4, high=8),
-    window=0.6,
+    window=0.4,
     warmup=0.05,
     tolerance=0.5,
 )
@@ -100,10 +100,20 @@ def leaves_nothing() -> Iterator[None]:
 def test_a_sweep_that_is_killed_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """After kill -9 the same command stops the server that was left and loses no run."""
     out = tmp_path / "sweep"
-    words = ["sweep", "--server", f"{STUB} --dies 2 --child", "--method", "ngram", "--k", "4,2"]
+    listed_ones = tmp_path / "candidates.yaml"
+    listed_ones.write_text(
+        "candidates:\n"
+        "  - {name: none}\n"
+        "  - {name: ngram-k4, speculative_config: {method: ngram, num_speculative_tokens: 4}}\n"
+        "  - name: ngram-k2\n"
+        "    server: \"sh -c 'echo ValueError: the vocabularies differ; exit 1' <<port>>\"\n"
+        "    speculative_config: {method: ngram, num_speculative_tokens: 2}\n"
+    )
+    words = ["sweep", "--server", f"{STUB} --child", "--candidates", str(listed_ones)]
     words += ["-o", str(out), *WORDS]
     with (tmp_path / "log").open("w") as log:
-        first = subprocess.Popen([sys.executable, "-m", "specgauge", *words], stderr=log)
+        alone = "from specgauge.cli.sweep.group import sweep_group; sweep_group()"
+        first = subprocess.Popen([sys.executable, "-c", alone, *words[1:]], stderr=log)
         try:
             until(lambda: len(runs_in(out)) == 1 and Folder(out).left_server() is not None)
         finally:
@@ -259,7 +269,8 @@ async def test_a_given_server_that_fails(tmp_path: Path) -> None:
     refusing = Engine(faults=Faults(status=500))
     breaking = Engine(faults=Faults(status=500, status_after=3))
     async with servers(drafting(0), broken, refusing, breaking) as engines:
-        task = given(engines, order=replace(ORDER, plan=replace(PLAN, levels=PLAN.levels[:1])))
+        order = replace(ORDER, plan=replace(PLAN, levels=PLAN.levels[:1]))
+        task = given(engines, order=order, rounds=1)
         gone = Candidate(name="gone", k=None, url="http://127.0.0.1:9")
         task = replace(task, candidates=(*task.candidates, gone))
         book, finished = await sweep(task, tmp_path)
@@ -348,17 +359,20 @@ def own(*candidates: Candidate, **changes: Any) -> Task:
 
 
 async def test_servers_that_never_get_ready(tmp_path: Path) -> None:
-    """One that hangs, one that dies and one that cannot be started are out, with their logs."""
+    """One that hangs, dies, cannot be started or goes to the background is out, with its log."""
     hangs = Candidate(name="hangs", server="sh -c 'echo loading; sleep 600' <<port>>")
     dies = Candidate(name="dies", server="sh -c 'echo no memory; kill -9 $$' <<port>>")
     lacks = Candidate(name="lacks", server="/not/there <<port>>")
+    leaves = Candidate(name="leaves", server="sh -c 'sleep 600 &' <<port>>")
     watch = Watch()
-    book, finished = await sweep(own(hangs, dies, lacks, start_timeout=0.7), tmp_path, watch)
+    task = own(hangs, dies, lacks, leaves, start_timeout=0.4)
+    book, finished = await sweep(task, tmp_path, watch)
     assert finished
     reasons = {name: one.reason or "" for name, one in book.states.items()}
-    assert "not ready within 0.7 s: " in reasons["hangs"]
+    assert "not ready within 0.4 s: " in reasons["hangs"]
     assert "ended before it was ready (signal 9)" in reasons["dies"]
     assert "cannot be started: No such file" in reasons["lacks"]
+    assert "goes to the background is none: it has to stay" in reasons["leaves"]
     assert book.states["hangs"].tail[-1] == "loading"
     assert book.states["dies"].tail[-1] == "no memory"
     assert watch.waited
@@ -373,7 +387,7 @@ async def test_servers_that_never_get_ready(tmp_path: Path) -> None:
     kept = Folder(tmp_path).read()
     assert kept is not None
     again.take_up(kept, retry=True)
-    assert [again.status(one.name) for one in book.candidates] == ["pending"] * 3
+    assert [again.status(one.name) for one in book.candidates] == ["pending"] * 4
 
 
 async def test_a_server_that_dies_under_load(tmp_path: Path) -> None:

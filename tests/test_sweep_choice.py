@@ -347,6 +347,7 @@ def test_the_schedule_is_vllms_own() -> None:
         pytest.param({1: FLAT, 8: FLAT}, states(), "one_k_at_every_load", id="one-k"),
         pytest.param({1: {0: 5.0, 2: 6.0}}, states(), "no_speculation_pays", id="none-pays"),
         pytest.param({}, states(), "nothing_measured", id="nothing"),
+        pytest.param({1: {0: 5.0}}, states(), "nothing_measured", id="nothing-that-drafts"),
         pytest.param(UNDER_LOAD, states("0.23.1"), "engine_too_old", id="old"),
         pytest.param(UNDER_LOAD, states(engines=2), "data_parallel", id="data-parallel"),
     ],

@@ -61,6 +61,14 @@ def test_a_measured_cost_and_a_longer_draft() -> None:
     assert single.rows[2].step_cost > 0.0
 
 
+def test_an_assumed_cost_is_that_of_steps_with_a_draft() -> None:
+    """Where a quarter of the steps have a draft, a quarter of them pay for it."""
+    survival = told((0.7, 0.5), draft_coverage_ratio=0.25)
+    found = hint(survival, Costs(token_cost=0.2), k_max=None, method="ngram")
+    assert [row.step_cost for row in found.rows] == pytest.approx([1.05, 1.1])
+    assert found.suggested == 2
+
+
 def test_no_hint() -> None:
     """A block drafter's shorter draft is another one; without drafts there is nothing to go by."""
     block = hint(told((0.8,)), Costs(), k_max=None, method="dflash")

@@ -165,7 +165,10 @@ class Generator:
         answered = False
         while not answered:
             exchange = self._kept() or await self._connect(flight.take)
-            if exchange is None or flight.given_up:
+            if exchange is None:
+                return
+            if flight.given_up:  # while it connected
+                exchange.drop()
                 return
             flight.exchange = exchange
             answered = await exchange.ask(data, flight.take)

@@ -41,7 +41,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     "sweep",
     invoke_without_command=True,
     epilog="\b\nExample:\n  specgauge sweep --server 'vllm serve MODEL --port <<port>> "
-    "<<speculative>>' \\\n    --method ngram --k 1,2,4 --expect 4 -o sweep/",
+    "<<speculative>>' --method ngram --k 1,2,4 -o sweep/",
 )
 @click.option("--server", metavar="TEMPLATE", help="Command that starts a server.")
 @click.option("--method", multiple=True, help="Methods to try: ngram, draft_model, eagle3.")

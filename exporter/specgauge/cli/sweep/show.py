@@ -28,7 +28,7 @@ _COLUMNS = (
 _REFUSALS: Mapping[Refusal, str] = {
     Refusal.ONE_K: "one k is best at every load, so none is needed",
     Refusal.NOTHING_PAYS: "no speculation pays at any load measured",
-    Refusal.NOTHING_MEASURED: "nothing was measured",
+    Refusal.NOTHING_MEASURED: "nothing with speculation was measured",
     Refusal.TOO_OLD: "this engine takes none; vLLM does from 0.24.0 on",
     Refusal.DATA_PARALLEL: "vLLM ignores it under data parallelism",
 }

@@ -16,7 +16,7 @@ from specgauge.preflight.compare.gates import (
     gates,
     verdict,
 )
-from specgauge.preflight.compare.quality import Quality, fallen
+from specgauge.preflight.compare.quality import Passes, Quality, fallen, unchecked
 
 
 class Decision(StrEnum):
@@ -134,7 +134,16 @@ def _overall(by_class: Mapping[str, Ruling], quality: Mapping[str, Quality]) -> 
     if fell := fallen(quality):
         losses = tuple(_fell(name, quality[name]) for name in fell)
         return Ruling(decision=Decision.KEEP_OFF, why=Why.QUALITY_FELL, reasons=losses)
-    rulings = list(by_class.values())
+    ruling = _worst(list(by_class.values()))
+    if (lacking := unchecked(quality)) and ruling.decision is not Decision.KEEP_OFF:
+        told = tuple(_unchecked(name, quality[name]) for name in lacking)
+        reasons = (*ruling.reasons, *told)
+        return Ruling(decision=Decision.UNDECIDED, why=Why.NOT_ENOUGH_KNOWN, reasons=reasons)
+    return ruling
+
+
+def _worst(rulings: Sequence[Ruling]) -> Ruling:
+    """Give the worst ruling of all classes, with the reasons of each."""
     if not rulings:
         told = "nothing was measured"
         return Ruling(decision=Decision.UNDECIDED, why=Why.NOT_ENOUGH_KNOWN, reasons=(told,))
@@ -209,15 +218,26 @@ def _reasons(judged: Sequence[Judged], missing: Sequence[CellKey]) -> tuple[str,
     return (*lines, *(f"{key}: not measured" for key in missing))
 
 
+def _unchecked(name: str, found: Quality) -> str:
+    prefix, passes = _checked(name, found)
+    return (
+        f"{prefix}the check had {passes.baseline_of} answers of the baseline pool and "
+        f"{passes.speculative_of} with speculation to look at: quality is not known"
+    )
+
+
 def _fell(name: str, found: Quality) -> str:
-    passes = found.passes
-    assert passes is not None
-    prefix = f"{name}: " if name else ""
+    prefix, passes = _checked(name, found)
     return (
         f"{prefix}{passes.speculative} of {passes.speculative_of} answers pass the check with "
         f"speculation, {passes.baseline} of {passes.baseline_of} without (chance if it made no "
         f"difference: {passes.chance:.2g})"
     )
+
+
+def _checked(name: str, found: Quality) -> tuple[str, Passes]:
+    assert found.passes is not None
+    return f"{name}: " if name else "", found.passes
 
 
 _RANK: Mapping[Decision, int] = {

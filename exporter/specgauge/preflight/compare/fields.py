@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from specgauge.baseline.facts import facts_of
+from specgauge.baseline.facts import facts_of, max_model_len
 from specgauge.baseline.faults import is_text
 from specgauge.model.quantity import Page, Quantity
 
@@ -91,8 +91,8 @@ def all_facts(
     found: dict[str, object] = {"model.name": model, "model.root": _root(models, model)}
     if page is not None:
         found |= facts_of(page, model, version=version, models=models) | _cache(page)
-    elif version is not None:
-        found["engine.version"] = version
+    else:
+        found |= {"engine.version": version, "model.max_model_len": max_model_len(models, model)}
     found = {**_settings(server_info), **{k: v for k, v in found.items() if v is not None}}
     return {name: value for name, value in found.items() if value is not None and is_text(value)}
 

@@ -46,6 +46,11 @@ class Passes:
     why: tuple[str, ...] = ()
 
     @property
+    def known(self) -> bool:
+        """Whether there was an answer of each pool to check."""
+        return self.baseline_of > 0 and self.speculative_of > 0
+
+    @property
     def chance(self) -> float:
         """Chance of so few passes with speculation if it made no difference."""
         return fall_chance(self.speculative, self.speculative_of, self.baseline, self.baseline_of)
@@ -85,6 +90,13 @@ def divergence(first: str, second: str) -> int:
     """Give the position of the first character in which two texts differ."""
     return sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
+    )
+
+
+def unchecked(found: Mapping[str, Quality]) -> tuple[str, ...]:
+    """Name the classes whose check was asked for and had no answer of a pool to look at."""
+    return tuple(
+        name for name, one in found.items() if one.passes is not None and not one.passes.known
     )
 
 

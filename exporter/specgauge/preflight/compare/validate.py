@@ -51,10 +51,9 @@ class Command:
         except TimeoutError:
             return f"did not end within {self.timeout:g} s"
         finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
+            with suppress(ProcessLookupError):  # what it has left behind ends with it
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
         return None if process.returncode == 0 else f"exit code {process.returncode}"
 
 

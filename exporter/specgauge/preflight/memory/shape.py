@@ -37,9 +37,7 @@ _STATE_SPACE = (
 _BITS_BY_NAME = {"mxfp8": 8.25, "fp8": 8.0, "mxfp4": 4.25, "nvfp4": 4.5, "fp4": 4.0, "int8": 8.0}
 """Widths with what a block's scale adds, by the part of a name that tells them; in this order."""
 
-_TIED = frozenset(
-    {"gpt2", "opt", "bloom", "gemma", "gemma2", "gemma3", "gemma3_text", "cohere", "cohere2"}
-)
+_TIED = frozenset({"gpt2", "opt", "bloom", "gemma", "gemma2", "gemma3_text", "cohere", "cohere2"})
 """Kinds whose output layer is the embedding where the configuration does not say otherwise."""
 
 _GEMMA3: Config = {
@@ -118,7 +116,7 @@ def read_shape(config: Config) -> Shape:
     quantisation, bits = _quantised(text)
     kv_heads = _count(text, _KV_HEADS) or (1 if text.get("multi_query") is True else heads)
     windows, unmodelled = _windows(text, layers)
-    kind = str(text.get("model_type"))
+    kind, tied = str(text.get("model_type")), text.get("tie_word_embeddings")
     return Shape(
         layers=layers,
         hidden=hidden,
@@ -129,7 +127,7 @@ def read_shape(config: Config) -> Shape:
         vocabulary=(vocabulary := _needed(text, ("vocab_size",))),
         output_vocabulary=_count(text, ("draft_vocab_size",)) or vocabulary,
         windows=windows,
-        tied=_tied(text, kind),
+        tied=tied if isinstance(tied, bool) else kind in _TIED,
         gated=kind not in _UNGATED,
         latent=_latent(text),
         experts=_experts(text, layers),
@@ -139,11 +137,6 @@ def read_shape(config: Config) -> Shape:
         weight_bits=bits,
         unmodelled=unmodelled,
     )
-
-
-def _tied(config: Config, kind: str) -> bool:
-    told = config.get("tie_word_embeddings")
-    return told if isinstance(told, bool) else kind in _TIED
 
 
 def _needed(config: Config, names: Sequence[str], *, most: int = _MOST) -> int:

@@ -84,7 +84,7 @@ def hint(derived: Derived, costs: Costs, *, k_max: int | None, method: str | Non
     covered = derived.values.get("draft_coverage_ratio")
     coverage = min(float(covered), 1.0) if isinstance(covered, int | float) else 1.0
     measured = costs.measured.get(name)
-    rho = 1.0 + k * costs.token_cost if measured is None else measured
+    rho = 1.0 + coverage * k * costs.token_cost if measured is None else measured
     told = (
         (method is None, Assumption.CHAIN),
         (True, Assumption.EVEN_COST),

@@ -72,7 +72,8 @@ def schedule(
         if (one := pick([cell for cell in own if cell.concurrency == load])) is not None
     ]
     most = max((one.k or 0 for one in chosen), default=0)
-    refusal = _refusal(chosen, most, version, engines)
+    drafted = any(cell.usable and cell.k for cell in own)
+    refusal = _refusal(chosen if drafted else (), most, version, engines)
     if refusal is not None:
         return Schedule(refusal=refusal)
     by_name = {one.name: one for one in candidates}

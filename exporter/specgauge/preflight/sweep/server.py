@@ -23,7 +23,9 @@ from specgauge.preflight.sweep.processes import MARK, Root, end, started_at
 GRACE = 20.0
 """Seconds that a server has to end by itself once it is asked to."""
 
-_POLL = 0.5
+_POLL = 0.25
+_ENDED = "the server ended before it was ready"
+_BACKGROUND = f"{_ENDED}; one that goes to the background is none: it has to stay with us"
 
 
 class CandidateError(SpecgaugeError):
@@ -80,7 +82,7 @@ class Server:
         while (waited := loop.time() - began) < timeout:
             report(waited)
             if self.ended is not None:
-                raise self.failure("the server ended before it was ready")
+                raise self.failure(_BACKGROUND if self.ended == 0 else _ENDED)
             try:
                 await pages.fetch()
                 if served(await pages.fetch_json("/v1/models")):
