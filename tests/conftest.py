@@ -1,12 +1,12 @@
 """What every test may ask for: programs that may be missing, and texts that are kept as files."""
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.containers import program
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -47,8 +47,8 @@ def prometheus() -> str:
 
 
 def _program(name: str) -> str:
-    """Find a program of Debian's; where it is missing, the test fails in CI and is skipped else."""
-    found = shutil.which(name)
+    """Find a program; where it is missing, the test fails in CI and is skipped else."""
+    found = program(name)
     if found is None and os.environ.get("CI") == "true":
         pytest.fail(f"{name} is missing: .ci/packages test installs it")
     if found is None:

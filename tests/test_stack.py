@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.containers import program
 from tests.flag_servers import Asked, FlagServer, Reply, flag_server
 from tests.fleets import drain, prometheus_at, running
 from tests.guarding import QUICK, TOKEN, Guarded, Machine, guarded, machine, write_config
@@ -75,9 +75,8 @@ Alert = Mapping[str, Any]
 @pytest.fixture
 def alertmanager() -> str:
     """Return the Alertmanager server."""
-    for name in ("prometheus-alertmanager", "alertmanager"):
-        if found := shutil.which(name):
-            return found
+    if found := program("alertmanager", "prometheus-alertmanager"):
+        return found
     if os.environ.get("CI") == "true":
         pytest.fail("Alertmanager is missing: .ci/packages test installs it")
     pytest.skip("Alertmanager is not installed")
