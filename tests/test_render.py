@@ -430,7 +430,8 @@ def test_names_in_expressions(expression: str, names: set[str]) -> None:
 def test_kinds_are_made_in_order_and_alone() -> None:
     """With no kind named all are made; with one named, only its files are handed out."""
     every = [one.path for one in render((), Options())]
-    assert [one.path for one in render(reversed(tuple(KINDS)), Options())] == every
+    unrouted = [kind for kind in KINDS if kind not in {"nginx", "haproxy"}]
+    assert [one.path for one in render(reversed(unrouted), Options())] == every
     native_only = [one.path for one in render(("native-rules",), Options())]
     assert native_only == [path for path in every if "native-" in path]
 
