@@ -7,6 +7,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 import psutil
@@ -311,7 +312,8 @@ async def test_log_that_is_a_folder(tmp_path: Path) -> None:
         os.truncate(log, 0)
         await until(lambda: "class_log_lost" in stream.getvalue())
     events = [line.split()[2] for line in stream.getvalue().splitlines()]
-    assert events == ["class_log_unreadable", "class_log_followed", "class_log_lost"]
+    told = [event for event, _ in groupby(events)]  # a look between folder and file finds neither
+    assert told == ["class_log_unreadable", "class_log_followed", "class_log_lost"]
 
 
 async def test_a_fault_of_ours_is_told_once_and_reading_goes_on(tmp_path: Path) -> None:
