@@ -27,7 +27,7 @@ run: $(VENV)/.installed  ## Start the demo: a recorded engine and the sidecar be
 
 test: packages lint  ## Lint, types, every test but the real engine's, coverage (15 minutes)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not vllm and not unleash" --durations=10
+	$(BIN)/coverage run $(BIN)/pytest -n 2 --dist loadfile -m "not vllm and not unleash" --durations=10
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=95
 	$(BIN)/coverage report --include='$(PURE)' --omit='$(RIM)' --fail-under=100
