@@ -138,8 +138,7 @@ def _hidden(window: ModelWindow, derived: Derived) -> bool:
 
 def _value(derived: Derived, name: str) -> float:
     """Give a derived number; 0 where it is absent."""
-    value = derived.values.get(name)
-    return float(value) if isinstance(value, int | float) else 0.0
+    return derived.number(name) or 0.0
 
 
 def _sum(window: ModelWindow, quantity: Quantity, kind: Kind) -> float:

@@ -78,19 +78,19 @@ class Between:
     @property
     def generated(self) -> float | None:
         """Tokens generated between the looks."""
-        return _number(self.derived, "generation_tokens")
+        return self.derived.number("generation_tokens")
 
     @property
     def prompted(self) -> float:
         """Prompt tokens of a request times requests: above 0 where any were taken in."""
-        return _number(self.derived, "prompt_tokens_per_request") or 0.0
+        return self.derived.number("prompt_tokens_per_request") or 0.0
 
     @property
     def speculates(self) -> str | None:
         """Why this is no server without speculation; None where nothing says so."""
         if self.derived.speculation is Speculation.ACTIVE:
             return "it drafts tokens"
-        per_step = _number(self.derived, "tokens_per_step") or 0.0
+        per_step = self.derived.number("tokens_per_step") or 0.0
         if per_step > ONE_TOKEN and self.window.layout.dialect is not Dialect.VLLM_V0:
             return f"its steps yield {per_step:.2f} tokens a request"
         return None
@@ -141,8 +141,3 @@ class Twin:
         """Tell under which name the page knows the model."""
         names = list(page.layout.engines)
         return names[0] if self._model not in names and len(names) == 1 else self._model
-
-
-def _number(derived: Derived, name: str) -> float | None:
-    value = derived.values.get(name)
-    return float(value) if isinstance(value, int | float) else None

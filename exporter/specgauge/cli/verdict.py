@@ -166,12 +166,8 @@ def _doubts(run: Run, model: str) -> tuple[str, ...]:
 
 def _shape(derived: Derived, sums: Mapping[Measure, float]) -> Shape:
     """Give the load's shape over the whole run."""
-    prompt, output = (
-        derived.values.get(name)
-        for name in ("prompt_tokens_per_request", "output_tokens_per_request")
-    )
     return Shape(
         requests=sums.get((Quantity.TTFT, Kind.COUNT, ""), 0.0),
-        prompt_tokens=prompt if isinstance(prompt, int | float) else None,
-        output_tokens=output if isinstance(output, int | float) else None,
+        prompt_tokens=derived.number("prompt_tokens_per_request"),
+        output_tokens=derived.number("output_tokens_per_request"),
     )

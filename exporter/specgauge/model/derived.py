@@ -124,6 +124,11 @@ class Derived:
     violations: tuple[Check, ...]
     per_engine: tuple[EngineAcceptance, ...]
 
+    def number(self, name: str) -> float | None:
+        """Give a quantity that is one number; None where it is absent, or is a list."""
+        value = self.values.get(name)
+        return float(value) if isinstance(value, int | float) else None
+
 
 FIELDS = (
     "num_speculative_tokens",

@@ -62,10 +62,10 @@ def _has_room(target: TargetView) -> bool | None:
     """Tell whether a server takes more: nobody waits for it, and its KV cache is not full."""
     found: list[bool] = []
     for derived in target.models.values():
-        waiting = derived.values.get("requests_waiting")
-        usage = derived.values.get("kv_cache_usage_ratio")
-        if isinstance(waiting, int | float):
+        waiting = derived.number("requests_waiting")
+        usage = derived.number("kv_cache_usage_ratio")
+        if waiting is not None:
             found.append(waiting < 1.0)
-        if isinstance(usage, int | float):
+        if usage is not None:
             found.append(usage < FULL_KV)
     return all(found) if found else None

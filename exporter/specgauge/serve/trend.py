@@ -169,8 +169,8 @@ def _values(
     derived: Derived, judgement: Judgement | None, baseline: Baseline | None, flag: bool | None
 ) -> MutableSequence[float]:
     """Give a point's columns."""
-    found: dict[str, object] = {
-        name: derived.values.get(name)
+    found: dict[str, float | None] = {
+        name: derived.number(name)
         for name in (
             "decode_concurrency",
             "acceptance_ratio",
@@ -186,17 +186,14 @@ def _values(
         found["speedup_ratio_high"] = judgement.highs.get(basis)
         found["breakeven_acceptance_length"] = judgement.values.get("breakeven_acceptance_length")
     load = found["decode_concurrency"]
-    if baseline is not None and isinstance(load, int | float) and covers(baseline.curve, load):
+    if baseline is not None and load is not None and covers(baseline.curve, load):
         usual, spread = tpot_at(baseline.curve, load), spread_at(baseline.curve, load)
         found["baseline_tpot_seconds"] = usual
         found["baseline_tpot_low_seconds"] = usual * (1.0 - spread)
         found["baseline_tpot_high_seconds"] = usual * (1.0 + spread)
     found["flag"] = flag
-    return array("d", (_number(found.get(name)) for name in COLUMNS))
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else _UNKNOWN
+    known = (found.get(name) for name in COLUMNS)
+    return array("d", (_UNKNOWN if value is None else value for value in known))
 
 
 def _told(value: float) -> float | None:

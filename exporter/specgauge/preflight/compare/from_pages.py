@@ -124,8 +124,8 @@ def cell_of(key: CellKey, rounds: Sequence[tuple[Seen, Seen]]) -> Cell:
 
 def number(derived: Derived, name: str) -> float | None:
     """Read a figure above 0."""
-    value = derived.values.get(name)
-    return float(value) if isinstance(value, int | float) and value > 0 else None
+    value = derived.number(name)
+    return value if value is not None and value > 0 else None
 
 
 def _loads_differ(one: Seen, other: Seen) -> bool:

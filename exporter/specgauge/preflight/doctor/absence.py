@@ -210,8 +210,7 @@ def _log_lines(case: Case) -> Iterator[Finding]:
 
 
 def _tokens(derived: Derived) -> float:
-    value = derived.values.get("generation_tokens")
-    return float(value) if isinstance(value, int | float) else 0.0
+    return derived.number("generation_tokens") or 0.0
 
 
 def _shortened(text: str) -> str:

@@ -57,30 +57,30 @@ def draftings(case: Case) -> Iterator[Drafting]:
 def of_page(derived: Derived) -> Drafting | None:
     """Read a model's figures; None where it drafted nothing that can be counted."""
     values = derived.values
-    ratio, drafts = values.get("acceptance_ratio"), values.get("drafts")
-    if not isinstance(ratio, int | float):
+    ratio, drafts = derived.number("acceptance_ratio"), derived.number("drafts")
+    if ratio is None:
         return None
-    count = float(drafts) if isinstance(drafts, int | float) else _guessed(derived)
+    count = _guessed(derived) if drafts is None else drafts
     if count <= 0.0:
         return None
     return Drafting(
         source="page",
         where=derived.model_name,
-        ratio=float(ratio),
+        ratio=ratio,
         drafts=count,
-        length=_number(values.get("acceptance_length")),
-        drafted=_number(values.get("draft_tokens")),
+        length=derived.number("acceptance_length"),
+        drafted=derived.number("draft_tokens"),
         k=_whole(values.get("num_speculative_tokens")),
         survival=_list(values.get("position_acceptance_ratio")),
         conditional=_list(values.get("position_conditional_acceptance_ratio")),
-        coverage=_number(values.get("draft_coverage_ratio")),
+        coverage=derived.number("draft_coverage_ratio"),
         comparable=derived.method is not Method.V0_LIFETIME,
     )
 
 
 def _guessed(derived: Derived) -> float:
     """Stand in for a count of drafts that the page lacks: its drafted tokens, at most 8 a draft."""
-    drafted = _number(derived.values.get("draft_tokens"))
+    drafted = derived.number("draft_tokens")
     if drafted is not None:
         return drafted / 8.0
     return 1000.0 if derived.method is Method.V0_LIFETIME else 0.0
@@ -146,10 +146,6 @@ def _conditional(survival: Sequence[float]) -> tuple[float, ...]:
         found.append(share / before)
         before = share
     return tuple(found)
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
 
 
 def _whole(value: object) -> int | None:

@@ -31,9 +31,8 @@ def memory_rules(case: Case) -> Iterator[Finding]:
 
 def _exhausted(model: Model) -> Iterator[Finding]:
     """Judge one model's headroom: usage, preemptions in the window, requests waiting."""
-    values = model.derived.values
-    usage, waiting = _number(values.get("kv_cache_usage_ratio")), _waiting(model)
-    preempted = _number(values.get("preemptions")) if model.windowed else None
+    usage, waiting = model.derived.number("kv_cache_usage_ratio"), _waiting(model)
+    preempted = model.derived.number("preemptions") if model.windowed else None
     numbers: dict[str, Figure] = {
         name: value
         for name, value in (
@@ -60,7 +59,7 @@ def _exhausted(model: Model) -> Iterator[Finding]:
             where=model.derived.model_name,
         )
     elif waiting:
-        running = _number(values.get("requests_running")) or 0.0
+        running = model.derived.number("requests_running") or 0.0
         if waiting >= max(1.0, _MUCH * running):
             yield Finding(
                 code=Code.QUEUEING,
@@ -124,7 +123,7 @@ def _rise(case: Case) -> tuple[str, dict[str, Figure]]:
     text, numbers = "", {}
     for model in case.models:
         after, before = _waiting(model), model.waiting_before
-        preempted = _number(model.derived.values.get("preemptions"))
+        preempted = model.derived.number("preemptions")
         if after is not None and before is not None and after > before:
             text += f"; waiting went from {before:.0f} to {after:.0f}"
             numbers["requests_waiting_rise"] = after - before
@@ -150,8 +149,4 @@ def _cards(case: Case) -> Iterator[Finding]:
 
 
 def _waiting(model: Model) -> float | None:
-    return _number(model.derived.values.get("requests_waiting"))
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    return model.derived.number("requests_waiting")

@@ -44,8 +44,8 @@ def _held_back(probe: Probe, interval: int) -> bool:
 
 def _expected(probe: Probe) -> float | None:
     """Give how many tokens a chunk should have: those of a step, by the page."""
-    value = probe.page.values.get("tokens_per_step") if probe.page is not None else None
-    return max(float(value), 1.0) if isinstance(value, int | float) else None
+    value = probe.page.number("tokens_per_step") if probe.page is not None else None
+    return None if value is None else max(value, 1.0)
 
 
 def _buffered(probe: Probe) -> Finding:
