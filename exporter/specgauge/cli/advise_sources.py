@@ -8,6 +8,7 @@ from typing import Any
 from specgauge.baseline.schema import BaselineFile, LevelRecord
 from specgauge.cli.inspect import Look, derive
 from specgauge.cli.progress import counting
+from specgauge.cli.texts import read_text
 from specgauge.errors import UsageError
 from specgauge.model.derived import Derived, Hints
 from specgauge.preflight.advise.exchanges import parse_exchanges
@@ -108,7 +109,10 @@ def replay_file(
         if tokenizer is not None:
             raise UsageError("--tokenizer is for --prompts, of which there are none")
         return None, None
-    found = parse_exchanges(_text(path), source=f"--prompts {path}").exchanges
+    text = read_text(
+        "--prompts", path, most=_MOST_BYTES, too_large="larger than 1 GiB; take a sample of it"
+    )
+    found = parse_exchanges(text, source=f"--prompts {path}").exchanges
     cutter: Callable[[str], Sequence[Token]] = cut
     if tokenizer is not None:
         cutter = read_tokenizer(tokenizer)
@@ -121,16 +125,3 @@ def replay_file(
         for one in counting(found, len(found), "answers replayed")
     ]
     return add(tallies), STATED if tokenizer is None else str(tokenizer)
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        text = data.decode("utf-8-sig")
-    except (OSError, ValueError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else "not UTF-8"
-        raise UsageError(f"--prompts {path}: {reason}") from None
-    if len(data) > _MOST_BYTES:
-        raise UsageError(f"--prompts {path}: larger than 1 GiB; take a sample of it")
-    return text

@@ -7,7 +7,7 @@ from typing import Any
 
 from specgauge.baseline import exchange
 from specgauge.cli.baseline.record import read_order
-from specgauge.cli.values import plain
+from specgauge.cli.texts import read_text
 from specgauge.config.address import parse_address
 from specgauge.errors import UsageError
 from specgauge.preflight.sweep.candidate import (
@@ -69,7 +69,7 @@ def _candidates(options: dict[str, Any]) -> tuple[Candidate, ...]:
     file, ks = options["candidates"], parse_ks(options["k"])
     found = [parse_url(text) for text in options["candidate"]]
     if file is not None:
-        found += parse_candidates(_text_of(file), source=f"--candidates {file}")
+        found += parse_candidates(_candidates_in(file), source=f"--candidates {file}")
     if (options["method"] and not ks) or (ks and not options["method"]):
         raise UsageError("--method and --k go together: --method ngram --k 1,2,4")
     if options["draft"] and not NEEDS_DRAFT.intersection(options["method"]):
@@ -143,14 +143,5 @@ def _duration(option: str, text: str) -> float:
     return found
 
 
-def _text_of(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-        text = data.decode("utf-8-sig")
-    except (OSError, ValueError) as problem:
-        reason = problem.strerror if isinstance(problem, OSError) else "not UTF-8 text"
-        raise UsageError(plain(f"--candidates {path}: {reason}")) from None
-    if len(data) > _MAX_BYTES:
-        raise UsageError(f"--candidates {path}: larger than 1 MiB")
-    return text
+def _candidates_in(path: Path) -> str:
+    return read_text("--candidates", path, most=_MAX_BYTES, too_large="larger than 1 MiB")
