@@ -7,9 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from specgauge.report import plots, words
+from specgauge.report.templating import environment
 
 Json = Mapping[str, Any]
 
@@ -21,13 +20,13 @@ def as_json(document: Json) -> str:
 
 def as_markdown(document: Json) -> str:
     """Write it as Markdown, with GitHub's tables."""
-    return _environment(markup=False).get_template("report.md").render(_names(document))
+    return environment(words.FILTERS).get_template("report.md").render(_names(document))
 
 
 def as_html(document: Json) -> str:
     """Write it as HTML, with plots."""
     drawn = [_plots(group, document) for group in document["groups"]]
-    made = _environment(markup=True).get_template("report.html")
+    made = environment(words.FILTERS, markup=True).get_template("report.html")
     return made.render(_names(document), drawn=drawn, width=plots.WIDTH, height=plots.HEIGHT)
 
 
@@ -84,17 +83,3 @@ def sentence(group: Json) -> str:
     else:
         said = "Speculation made no clear difference"
     return f"{said}: tokens came {words.interval(found)} times as fast as without."
-
-
-def _environment(*, markup: bool) -> Environment:
-    """Make the environment that a template is read in; text is escaped in HTML alone."""
-    made = Environment(
-        loader=PackageLoader("specgauge.report", "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=markup,  # noqa: S701 - Markdown has its own
-    )
-    made.filters |= words.FILTERS
-    return made

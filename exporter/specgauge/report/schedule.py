@@ -5,9 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from specgauge import __version__
+from specgauge.report.templating import environment
 
 _SAFE = re.compile(r"[A-Za-z0-9_@:,./=+-]+")
 
@@ -51,15 +50,7 @@ def json_word(text: str) -> str:
 
 
 def _fill(name: str, job: Job, *, command: str) -> str:
-    made = Environment(
-        loader=PackageLoader("specgauge.report", "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - no HTML is made
-    )
-    made.filters |= {"json": json_word, "folder": _folder, "file": _file}
+    made = environment({"json": json_word, "folder": _folder, "file": _file})
     folder = _folder(job.output or "")
     names = {"job": job, "command": command, "folder": folder, "version": __version__}
     return made.get_template(name).render(names)
