@@ -86,21 +86,23 @@ class TargetLoop:
             interval = await asyncio.to_thread(read) if huge else read()
             self._tell_page(interval, body.notes)
             self.changed()
-            await self._ask_version(scraper)
+            if not await self._ask_version(scraper):
+                return
         except SourceError as problem:
             self._tell_failure(problem, self.pace.steady() - began_wall)
         except Exception:  # noqa: BLE001 - the one loop boundary; the totals are kept
             self._tell_fault(self.pace.steady() - began_wall)
         self.changed()
 
-    async def _ask_version(self, scraper: Scraper) -> None:
-        """Ask a server that is new to us which release it is; no answer is fine."""
+    async def _ask_version(self, scraper: Scraper) -> bool:
+        """Ask a server that is new to us which release it is, and say whether it told."""
         if self._known_version:
-            return
+            return False
         self._known_version = True
         version = await scraper.fetch_version()
         if version is not None:
             self.tracker.learn_version(version)
+        return version is not None
 
     def _tell_page(self, interval: Interval | None, notes: tuple[str, ...]) -> None:
         view = self.tracker.view
