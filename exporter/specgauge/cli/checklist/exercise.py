@@ -10,6 +10,7 @@ from http import HTTPStatus
 from time import monotonic, time
 from typing import Any
 
+from specgauge.cli.guard.client import GUARD, OVERRIDE
 from specgauge.guard.flags.http import FlagHttp
 from specgauge.guard.flags.protocol import FlagError
 from specgauge.preflight.checklist.case import Exercise
@@ -19,7 +20,6 @@ _PATIENCE = 30.0
 _PAUSE = 0.2
 _SPAN = "5m"
 _REASON = "specgauge checklist --exercise"
-_PATH, _OVERRIDE = "/api/v1/guard", "/api/v1/guard/override"
 _EXPECTED = (
     HTTPStatus.OK,
     HTTPStatus.BAD_REQUEST,
@@ -36,7 +36,7 @@ class _Failed(Exception):  # noqa: N818 - ends one attempt
 
 async def exercise(http: FlagHttp) -> Exercise:
     """Go through off, on and auto; gives how it went, and never raises."""
-    source = f"{http.place.rstrip('/')}{_OVERRIDE}"
+    source = f"{http.place.rstrip('/')}{OVERRIDE}"
     began = time()
     try:
         first = await _look(http)
@@ -110,7 +110,7 @@ async def _have(
 
 async def _order(http: FlagHttp, mode: str) -> None:
     wish = {"mode": mode, "reason": _REASON, **({} if mode == "auto" else {"for": _SPAN})}
-    answer = await http.call("POST", _OVERRIDE, document=wish, expect=_EXPECTED)
+    answer = await http.call("POST", OVERRIDE, document=wish, expect=_EXPECTED)
     if answer.status != HTTPStatus.OK:
         said = http.quote(answer.body.decode(errors="replace"))
         raise _Failed(f"{answer.place} answered {answer.status}: {said}")
@@ -129,5 +129,5 @@ async def _wait(http: FlagHttp, check: Callable[[Mapping[str, Any]], bool], what
 
 
 async def _look(http: FlagHttp) -> Mapping[str, Any]:
-    answer = await http.call("GET", _PATH)
+    answer = await http.call("GET", GUARD)
     return parse_object(answer.body)
