@@ -3,7 +3,7 @@
 import asyncio
 import math
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,6 +131,17 @@ async def running(program: str, folder: Path, config: str = "") -> AsyncIterator
 @asynccontextmanager
 async def prometheus_at(*command: str, folder: Path | None = None) -> AsyncIterator[str]:
     """Run a Prometheus by its command line in a folder, on a free port; gives its URL."""
+    async with listening(*command, found=find_url, folder=folder) as url:
+        yield url
+
+
+@asynccontextmanager
+async def listening(
+    *command: str,
+    found: Callable[[asyncio.StreamReader], Awaitable[str]],
+    folder: Path | None = None,
+) -> AsyncIterator[str]:
+    """Run a server on a free port by its command line; `found` reads from its log where it is."""
     process = await asyncio.create_subprocess_exec(
         *command,
         "--web.listen-address=127.0.0.1:0",
@@ -140,9 +151,9 @@ async def prometheus_at(*command: str, folder: Path | None = None) -> AsyncItera
     reading: asyncio.Task[None] | None = None
     try:
         assert process.stderr is not None
-        url = await asyncio.wait_for(find_url(process.stderr), DEADLINE)
+        where = await asyncio.wait_for(found(process.stderr), DEADLINE)
         reading = asyncio.create_task(drain(process.stderr))
-        yield url
+        yield where
     finally:
         with suppress(ProcessLookupError):
             process.terminate()

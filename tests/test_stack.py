@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from tests.containers import program
 from tests.flag_servers import Asked, FlagServer, Reply, flag_server
-from tests.fleets import drain, prometheus_at, running
+from tests.fleets import listening, prometheus_at, running
 from tests.guarding import QUICK, TOKEN, Guarded, Machine, guarded, machine, write_config
 from tests.ruling import ROOT, RULES, alerts_in, promtool, rules_in
 from tests.servers import answer, serving
@@ -150,26 +150,14 @@ class Stack:
 async def alerting(program: str, folder: Path, config: str) -> AsyncIterator[str]:
     """Run an Alertmanager on a free port; gives its address."""
     (folder / "alertmanager.yaml").write_text(config)
-    process = await asyncio.create_subprocess_exec(
+    command = (
         program,
         f"--config.file={folder / 'alertmanager.yaml'}",
         f"--storage.path={folder / 'alertmanager'}",
-        "--web.listen-address=127.0.0.1:0",
         "--cluster.listen-address=",
-        stderr=asyncio.subprocess.PIPE,
     )
-    assert process.stderr is not None
-    reading: asyncio.Task[None] | None = None
-    try:
-        address = await asyncio.wait_for(_listening(process.stderr), DEADLINE)
-        reading = asyncio.create_task(drain(process.stderr))
+    async with listening(*command, found=_listening) as address:
         yield address
-    finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        await process.wait()
-        if reading is not None:
-            await reading
 
 
 async def _listening(log: asyncio.StreamReader) -> str:
