@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.looking import POLICY, look
 
 from specgauge.guard.assess import Memory, assess
-from specgauge.guard.chance import stands_out
+from specgauge.guard.chance import fell, stands_out
 from specgauge.guard.crowd import Arrival
 from specgauge.guard.pace import Pace, Window
 from specgauge.model.guard import GuardReason, Look, Outcome
@@ -136,6 +137,54 @@ def test_another_load_has_a_past_of_its_own() -> None:
     pace = Pace(windows=night.windows + day.windows[-10:], arrivals=RISEN)
     assert not stands_out(pace, loss(0.87), POLICY)
     assert stands_out(pace, loss(0.6), POLICY)
+
+
+@pytest.mark.parametrize(
+    ("before", "shown", "fallen"),
+    [
+        pytest.param(GAIN, loss(0.9), True, id="out of a gain"),
+        pytest.param(EVEN, loss(0.9), False, id="no more than chance"),
+        pytest.param(EVEN, loss(0.6), True, id="far below even"),
+        pytest.param(GAIN[:2], loss(0.9), False, id="no past"),
+        pytest.param([0.85 * one for one in EVEN], loss(0.5), False, id="it cost before"),
+        pytest.param(GAIN[:12] + EVEN * 2, loss(0.9), False, id="it fell long ago"),
+        pytest.param(EVEN[:20] + GAIN, loss(0.9), True, id="it paid for long"),
+        pytest.param(GAIN, loss(None), True, id="no number"),
+        pytest.param(GAIN, loss(0.9, lasting=0.0), False, id="no time"),
+    ],
+)
+def test_what_fell(before: list[float], shown: Look, fallen: bool) -> None:
+    """It lies below what windows of late differ by, those of the last ten minutes too."""
+    assert fell(past(before), shown, POLICY) is fallen
+
+
+@pytest.mark.parametrize(
+    ("before", "more", "outcome", "reason"),
+    [
+        pytest.param(GAIN, {}, Outcome.DEGRADED, GuardReason.SPEEDUP_FELL, id="a fall"),
+        pytest.param(EVEN, {}, Outcome.INCONCLUSIVE, "interval_too_wide", id="chance"),
+        pytest.param(
+            GAIN, {"leans": False}, Outcome.INCONCLUSIVE, "interval_too_wide", id="it may pay"
+        ),
+        pytest.param(
+            GAIN,
+            {"numbers": {"tokens": 10.0}},
+            Outcome.INCONCLUSIVE,
+            "interval_too_wide",
+            id="too few tokens",
+        ),
+    ],
+)
+def test_a_verdict_that_leans_counts_after_a_fall(
+    before: list[float], more: dict[str, Any], outcome: Outcome, reason: str
+) -> None:
+    """Where nothing speaks for what was before, a loss need not be as sure."""
+    numbers = {"speedup_ratio": 0.9, "speedup_ratio_high": 0.97, **more.pop("numbers", {})}
+    shown = look("wide", end=NOW, numbers=numbers, **{"leans": True, **more})
+    memory = Memory(time=NOW - 1.0, grace_from=0.0, pace=past(before))
+    _, found = assess(memory, shown, POLICY, time=NOW)
+    assert (found.outcome, found.reason) == (outcome, reason)
+    assert not found.severe
 
 
 def test_a_loss_by_chance_is_inconclusive() -> None:

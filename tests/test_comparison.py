@@ -184,6 +184,29 @@ def test_longer_windows_of_a_loss_hold_nothing_else(
     assert [one.time - start for start in starts] == pytest.approx(lengths)
 
 
+@pytest.mark.parametrize(
+    ("more", "slow", "reason", "leans"),
+    [
+        pytest.param({}, 16.0, "interval_too_wide", True, id="a loss, though not for sure"),
+        pytest.param({}, 14.0, "interval_too_wide", False, id="hardly one"),
+        pytest.param({}, 20.0, "speedup_below_one", False, id="sure anyway"),
+        pytest.param({"guarded": False}, 16.0, "interval_too_wide", False, id="nobody asks"),
+        pytest.param(
+            {"terms": Terms(confidence=0.6)}, 16.0, "speedup_below_one", False, id="easily sure"
+        ),
+    ],
+)
+def test_a_guard_is_told_which_way_an_open_verdict_leans(
+    more: dict[str, Any], slow: float, reason: str, *, leans: bool
+) -> None:
+    """At a lower confidence than was asked for it would be `costs`."""
+    one = Followed(**{"guarded": True, **more})
+    for place in range(15):
+        one.serve(1000.0, (slow, 9.0, 10.2)[place % 3])
+    said = one.verdict()
+    assert (said.reason, said.leans) == (reason, leans), said
+
+
 def test_longer_windows_of_a_gain_or_without_a_baseline() -> None:
     """A gain may hold what it likes, and so may what cannot be compared."""
     one = Followed()

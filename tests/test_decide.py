@@ -23,6 +23,7 @@ from specgauge.model.guard import (
     Phase,
     Surroundings,
 )
+from specgauge.model.verdict import VerdictReason
 
 POLICY = Policy()
 DAY = POLICY.day
@@ -347,6 +348,18 @@ def test_a_longer_window_takes_no_place_from_before_the_row() -> None:
     found = guard.see(window(39.0, DEGRADED, lasting=30.0, numbers=numbers))
     assert found.reason == GuardReason.NOT_YET_IN_A_ROW
     found = guard.see(window(40.0, DEGRADED, lasting=30.0, numbers=numbers))
+    assert found.state is Phase.FALLBACK
+
+
+def test_a_longer_window_may_hold_one_that_was_even() -> None:
+    """What a short window shows by chance does not outweigh the longer one around it."""
+    guard = Guard()
+    guard.see(window(15.0, DEGRADED))
+    even = replace(window(25.0), reason=VerdictReason.WITHIN_MARGIN)
+    guard.see(even)
+    assert guard.state.streak == 0
+    numbers = {"requests": 40.0}
+    found = guard.see(window(31.0, DEGRADED, lasting=30.0, numbers=numbers))
     assert found.state is Phase.FALLBACK
 
 

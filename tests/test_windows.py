@@ -10,6 +10,8 @@ SAID = {
     "pays": (Verdict.PAYS, VerdictReason.ABOVE_ONE),
     "even": (Verdict.EVEN, VerdictReason.WITHIN_MARGIN),
     "wide": (Verdict.UNKNOWN, VerdictReason.INTERVAL_TOO_WIDE),
+    "leans": (Verdict.UNKNOWN, VerdictReason.INTERVAL_TOO_WIDE),
+    "uneven": (Verdict.UNKNOWN, VerdictReason.UNEVEN_LOAD),
     "few": (Verdict.UNKNOWN, VerdictReason.TOO_FEW_TOKENS),
 }
 Shown = tuple[str, float, float, int]
@@ -27,6 +29,7 @@ def judged(shown: Shown) -> Judgement:
         ratios={"concurrency": ratio},
         highs={"concurrency": high},
         confidence=0.95,
+        leans=said == "leans",
     )
 
 
@@ -34,6 +37,8 @@ WIDE, MILD, GREAT = ("wide", 0.9, 0.98, 1), ("costs", 0.85, 0.93, 1), ("costs", 
 GAIN, FEW = ("wide", 1.2, 1.4, 1), ("few", 0.9, 0.98, 1)
 ONE, TWO, THREE = ("costs", 0.9, 0.94, 1), ("costs", 0.91, 0.94, 2), ("costs", 0.92, 0.94, 3)
 VAGUE, PAYS = ("wide", 0.92, 0.97, 2), ("pays", 1.2, 1.3, 2)
+EVEN, LOWER, UNEVEN = ("even", 1.0, 1.1, 1), ("even", 0.96, 1.1, 1), ("uneven", 0.9, 0.94, 1)
+LEANS, LEANING = ("leans", 0.9, 0.97, 1), ("leans", 0.91, 0.96, 2)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +54,15 @@ VAGUE, PAYS = ("wide", 0.92, 0.97, 2), ("pays", 1.2, 1.3, 2)
         pytest.param(GAIN, [TWO, PAYS], PAYS, PAYS, id="a loss of before a recovery"),
         pytest.param(WIDE, [PAYS], WIDE, WIDE, id="a gain of before a fall"),
         pytest.param(FEW, [TWO], FEW, FEW, id="too little"),
-        pytest.param(("even", 1.0, 1.1, 1), [TWO], ("even", 1.0, 1.1, 1), None, id="even"),
+        pytest.param(EVEN, [TWO], EVEN, EVEN, id="even"),
+        pytest.param(LOWER, [VAGUE, THREE], LOWER, THREE, id="even by chance, and longer it costs"),
+        pytest.param(LOWER, [VAGUE], LOWER, LOWER, id="even, and longer nothing is clear"),
+        pytest.param(UNEVEN, [TWO], UNEVEN, TWO, id="uneven, and longer it costs"),
+        pytest.param(LEANS, [VAGUE], LEANS, LEANS, id="it leans"),
+        pytest.param(WIDE, [LEANING, VAGUE], WIDE, LEANING, id="a longer one leans"),
+        pytest.param(LEANS, [LEANING, TWO], TWO, TWO, id="one costs for sure"),
+        pytest.param(LOWER, [LEANING], LOWER, LEANING, id="even by chance, and longer it leans"),
+        pytest.param(MILD, [LEANING], MILD, MILD, id="sure before leaning"),
     ],
 )
 def test_choice(usual: Shown, longer: list[Shown], shown: Shown, acted_on: Shown | None) -> None:

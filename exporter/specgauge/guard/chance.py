@@ -7,7 +7,7 @@ Windows of late may have drifted or jumped, so what counts is what each differs 
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
@@ -16,6 +16,7 @@ from specgauge.guard.pace import (
     CROWD,
     FEWEST,
     KEPT,
+    PAST,
     PRIOR_WINDOWS,
     REQUEST_SPREAD,
     Pace,
@@ -53,22 +54,64 @@ def stands_out(pace: Pace, look: Look, policy: Policy) -> bool:
     It is chance where windows of late did not cost and it lies below them by no more than they
     differ by. Under another load only those of that load are its past.
     """
-    past = _past(pace, look)
-    speedup = look.numbers.get("speedup_ratio")
-    length = look.end - look.start
-    if speedup is None or length <= 0.0 or len(past) < FEWEST:
+    past = _past(pace, look, KEPT)
+    usual = _usual(past, look)
+    if usual is None or usual.most < 1.0 - policy.margin:
         return True
+    return _is_beyond(usual, pace, look, policy)
+
+
+def fell(pace: Pace, look: Look, policy: Policy) -> bool:
+    """Tell whether speculation has just become slower by more than windows of late differ by.
+
+    Then little speaks for what was before, and less evidence than else will do for a loss.
+    """
+    usuals = [_usual(_past(pace, look, seconds), look) for seconds in (KEPT, PAST)]
+    return all(
+        usual is not None
+        and usual.most >= 1.0 - policy.margin
+        and _is_beyond(usual, pace, look, policy)
+        for usual in usuals
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Usual:
+    """What is usual: speedup and the most that it may be, requests a second, and the deviation.
+
+    `deviation` is that of a second's speedup, as a share.
+    """
+
+    speedup: float
+    most: float
+    requests: float
+    deviation: float
+
+
+def _usual(past: Sequence[Window], look: Look) -> _Usual | None:
+    """Say what windows of late show; None where they are too few."""
+    length = look.end - look.start
+    if length <= 0.0 or len(past) < FEWEST:
+        return None
     calm = calm_windows(past)
     usual = median(one.speedup for one in calm)
     requests = max(usual_requests(past), 1.0 / length)
     deviation = _by_the_second(calm, usual, requests)
     error = deviation / math.sqrt(math.fsum(one.seconds for one in calm))
-    if usual * (1.0 + SURE * error) < 1.0 - policy.margin:
+    return _Usual(
+        speedup=usual, most=usual * (1.0 + SURE * error), requests=requests, deviation=deviation
+    )
+
+
+def _is_beyond(usual: _Usual, pace: Pace, look: Look, policy: Policy) -> bool:
+    """Tell whether a window, or it with those before, lies further below than chance explains."""
+    speedup = look.numbers.get("speedup_ratio")
+    if speedup is None:
         return True
     for row, slow in _rows(pace, look, speedup, 1.0 - policy.margin):
-        share = min(BEYOND * deviation / math.sqrt(row.end - row.start), A_FALL)
-        crowd = CROWD_BEYOND * REQUEST_SPREAD * crowd_share(pace.arrivals, row, requests)
-        if slow < usual * (1.0 - math.hypot(share, crowd)):
+        share = min(BEYOND * usual.deviation / math.sqrt(row.end - row.start), A_FALL)
+        crowd = CROWD_BEYOND * REQUEST_SPREAD * crowd_share(pace.arrivals, row, usual.requests)
+        if slow < usual.speedup * (1.0 - math.hypot(share, crowd)):
             return True
     return False
 
@@ -85,9 +128,9 @@ def _rows(pace: Pace, look: Look, speedup: float, most: float) -> Iterator[tuple
         yield replace(look, start=start), worth / (look.end - start)
 
 
-def _past(pace: Pace, look: Look) -> list[Window]:
-    """Give the windows of late that can say what is usual at the load of this one."""
-    past = past_windows(pace, look, KEPT)
+def _past(pace: Pace, look: Look, seconds: float) -> list[Window]:
+    """Give the windows of so many seconds that can say what is usual at the load of this one."""
+    past = past_windows(pace, look, seconds)
     usual = usual_requests(past) if past else 0.0
     if is_another_load(pace.arrivals, look, usual):
         return [one for one in past if one.requests > CROWD * usual]

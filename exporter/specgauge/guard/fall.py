@@ -14,6 +14,7 @@ from specgauge.model.guard import (
     Phase,
     Surroundings,
 )
+from specgauge.model.verdict import VerdictReason
 
 # A fallback helped when the time per token is at least this share lower than before it.
 BETTER_BY = 0.02
@@ -101,9 +102,15 @@ def look_after(
 
 
 def _forget_streak(state: GuardState, assessment: Assessment) -> GuardState:
-    """Begin a new row with windows that do not begin before the healthy one."""
+    """Begin a new row with windows that do not begin before the healthy one.
+
+    A short window that is even may lie within a longer one that costs: that one may still begin
+    where the row did.
+    """
     if not state.streak:
         return state
+    if assessment.reason == VerdictReason.WITHIN_MARGIN:
+        return replace(state, streak=0, streak_end=state.row_from)
     return replace(state, streak=0, streak_end=min(state.streak_end, assessment.start))
 
 

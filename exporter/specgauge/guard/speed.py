@@ -1,6 +1,6 @@
 """The primary signal: what the verdict says of speed, once there is enough to judge by."""
 
-from specgauge.guard.chance import stands_out
+from specgauge.guard.chance import fell, stands_out
 from specgauge.guard.finding import Finding, requests_seen
 from specgauge.guard.pace import Pace, upper_end
 from specgauge.guard.policy import Policy
@@ -37,8 +37,13 @@ def judge_speed(look: Look, policy: Policy, pace: Pace) -> Finding:
     """Turn the verdict into an outcome.
 
     A loss that is no more than what windows of late differ by anyway is inconclusive. It is severe
-    only where the whole interval is far below 1, also by what they have differed by.
+    only where the whole interval is far below 1, also by what they have differed by. Right after a
+    fall that they cannot explain, a verdict that only leans towards a loss is one.
     """
+    if look.leans and too_little(look, policy) is None and fell(pace, look, policy):
+        return Finding(
+            signal=Signal.SPEEDUP, outcome=Outcome.DEGRADED, reason=GuardReason.SPEEDUP_FELL
+        )
     if look.verdict is Verdict.UNKNOWN:
         few = look.verdict_reason == VerdictReason.TOO_FEW_TOKENS
         return _say(Outcome.NO_DATA if few else Outcome.INCONCLUSIVE, look.verdict_reason)

@@ -34,6 +34,7 @@ REASONS: Mapping[str, str] = {
     _G.EVIDENCE_IMPOSSIBLE: "the speedup that was given cannot be: it contradicts itself or the "
     "verdict, or there is a loss without a number",
     _G.WITHIN_USUAL: "it cost in this window, by no more than windows of late differ anyway",
+    _G.SPEEDUP_FELL: "speedup has just fallen, and probably to a loss",
     _G.TOO_FEW_REQUESTS: "too few requests finished to judge",
     _G.TOO_FEW_DRAFTS: "too few drafts were made to judge",
     _G.MODELS_DISAGREE: "it costs for one model and pays for another on the same server",
@@ -43,7 +44,8 @@ REASONS: Mapping[str, str] = {
     _G.NOT_YET_IN_A_ROW: "speculation cost in this window, which is not enough in a row yet",
     _G.COOLING_DOWN: "the cool-down after the last fallback lasts",
     _G.PROBE_DUE: "the cool-down ended, so speculation gets another chance",
-    _G.PROBE_TOO_SHORT: "the trial has not lasted long enough",
+    _G.PROBE_TOO_SHORT: "the trial is too young to decide: it lasts guard.recovery.probe_for at "
+    "least, and what was measured before it does not count; shorten that key to decide earlier",
     _G.PROBE_LOAD_TOO_LOW: "it goes well, but at a lower load than the one that would return",
     _G.PROBE_NOT_CLEAR: "at the load at which it cost, it does not yet clearly pay",
     _G.PROBE_SUCCEEDED: "the trial went well for long enough and at enough load",

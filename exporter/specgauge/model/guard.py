@@ -65,6 +65,7 @@ class GuardReason(StrEnum):
     FLAG_OFF = "flag_off"
     EVIDENCE_IMPOSSIBLE = "evidence_impossible"
     WITHIN_USUAL = "within_usual"
+    SPEEDUP_FELL = "speedup_fell"
     TOO_FEW_TOKENS = "too_few_tokens"
     TOO_FEW_REQUESTS = "too_few_requests"
     TOO_FEW_DRAFTS = "too_few_drafts"
@@ -102,6 +103,7 @@ class Look:
     first_tokens, errors and served (HTTP answers 5xx and all). `step` holds the same counts of
     the last interval alone, for what must be noticed at once. What is unknown is in neither.
     `covered` says whether a baseline covers the load, so that acceptance does not decide.
+    `leans` says that an open verdict would be `costs` at a lower confidence.
     `standard` is the same window of the pool without speculation, where one is watched.
     """
 
@@ -112,6 +114,7 @@ class Look:
     verdict: Verdict = Verdict.UNKNOWN
     verdict_reason: str = "no_baseline"
     covered: bool = False
+    leans: bool = False
     numbers: Mapping[str, float] = field(default_factory=dict)
     step: Mapping[str, float] = field(default_factory=dict)
     step_seconds: float = 0.0
@@ -246,6 +249,7 @@ class FlagStatus:
     """Where the flag lies and how writing it went; times are Unix seconds.
 
     `on_the_word` says that the write's answer alone confirmed it, since nothing can be read back.
+    `given_up` is the value whose write was pending when a dry run began.
     """
 
     key: str
@@ -260,6 +264,7 @@ class FlagStatus:
     last_error: str | None = None
     pending_since: float | None = None
     changed_elsewhere: bool = False
+    given_up: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +277,10 @@ class Past:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardView:
-    """The guard at a moment, for the page, the API and /metrics; times are Unix seconds."""
+    """The guard at a moment, for the page, the API and /metrics; times are Unix seconds.
+
+    `following` says that another process decides, since it holds the lock.
+    """
 
     target: str
     dry_run: bool
@@ -283,7 +291,9 @@ class GuardView:
     override: Override | None = None
     override_until: float | None = None
     frozen: bool = False
+    following: bool = False
     transitions: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
     assessments: Mapping[Outcome, int] = field(default_factory=dict)
+    warnings: Mapping[str, int] = field(default_factory=dict)
     last: Past | None = None
     history: tuple[Past, ...] = ()

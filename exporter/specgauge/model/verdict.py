@@ -35,7 +35,8 @@ class Judgement:
     """One model's verdict and its numbers.
 
     `ratios`, `lows` and `highs` are by basis; `absent` says what is not known and why;
-    `mismatches` names the facts in which server and baseline differ.
+    `mismatches` names the facts in which server and baseline differ. `leans` says that it would
+    be `costs` at a lower confidence: for a guard, which knows what was before.
     """
 
     model_name: str
@@ -49,4 +50,5 @@ class Judgement:
     extrapolated: bool = False
     mismatches: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    leans: bool = False
     absent: Mapping[str, str] = field(default_factory=dict)

@@ -3,7 +3,8 @@
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from specgauge.baseline.facts import facts_of
 from specgauge.baseline.match import match
@@ -17,9 +18,12 @@ from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Derived
 from specgauge.model.ledger import Interval
 from specgauge.model.quantity import Dialect, Kind, Layout, Page, Quantity
-from specgauge.model.verdict import Judgement
+from specgauge.model.verdict import Judgement, Verdict, VerdictReason
 from specgauge.serve.sibling import MEMORY_SECONDS
 from specgauge.serve.windows import points
+
+LEANING = 0.7
+"""Confidence at which a guard is told of a loss that the verdict still leaves open."""
 
 _SHAPE_SECONDS = 600.0
 
@@ -155,7 +159,8 @@ class Comparison:
             if evidence.start >= begin and model in evidence.by_model
         ]
         fit = None if baseline is None else match(baseline, facts, now=now)
-        return judge(
+        asked = partial(
+            judge,
             derived,
             used,
             baseline,
@@ -163,8 +168,13 @@ class Comparison:
             mismatches=fit.mismatches if fit else (),
             warnings=fit.warnings if fit else (),
             spread=fit.spread if fit else 0.0,
-            terms=self.terms.terms,
         )
+        judged, terms = asked(terms=self.terms.terms), self.terms.terms
+        open_ = judged.reason is VerdictReason.INTERVAL_TOO_WIDE and points(judged) < 1.0
+        if not self.terms.guarded or not open_ or terms.confidence <= LEANING:
+            return judged
+        less = asked(terms=replace(terms, confidence=LEANING))
+        return replace(judged, leans=less.verdict is Verdict.COSTS)
 
     def _ratio(self, model: str, begin: float, end: float, baseline: Baseline) -> float | None:
         """Give the speedup of a part of the evidence; None where it holds nothing comparable."""

@@ -62,6 +62,7 @@ def look(
         verdict=verdict,
         verdict_reason=str(reason),
         covered=judgement is not None and reason not in UNCOVERED,
+        leans=judgement is not None and judgement.leans,
         numbers=numbers,
         step=counts(stepped),
         step_seconds=interval.seconds,

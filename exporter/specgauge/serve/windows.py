@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable, Iterable
-from itertools import islice
 from typing import TypeVar
 
 from specgauge.derive.speedup import Basis
 from specgauge.model.verdict import Judgement, Verdict, VerdictReason
 
 _CONCURRENCY = str(Basis.CONCURRENCY)
+
+_HIDING = frozenset({VerdictReason.WITHIN_MARGIN, VerdictReason.UNEVEN_LOAD})
+"""What one window may say by chance while longer ones that end with it cost."""
 
 Window = TypeVar("Window")
 
@@ -25,18 +27,27 @@ def choose(
 
     Shown is the shortest that is clear. A guard acts on the one that costs and is worth most, of
     several the shortest, unless the usual one's interval ends below `severe`: that is enough by
-    itself. Where nobody acts, `worth` is None.
+    itself. Where none costs, the same of those that lean that way. Where nobody acts, `worth` is
+    None.
     """
     first = judged(usual)
     vague = first.reason is VerdictReason.INTERVAL_TOO_WIDE
     mild = _costs(first) and first.highs.get(_CONCURRENCY, math.inf) >= severe
-    if not vague and (worth is None or not mild):
-        return usual, usual
-    clear = (one for one in longer if _clears(judged(one), first))
-    found = list(islice(clear, None if worth else 1))
-    shown = found[0] if vague and found else usual
-    costs = [one for one in (shown, *found) if _costs(judged(one))]
-    return shown, max(costs, key=worth) if worth and costs else shown
+    hidden = first.reason in _HIDING and points(first) < 1.0
+    if worth is None or not (vague or mild or hidden):
+        shown = _first_clear(longer, judged, first) if vague else None
+        return (usual, usual) if shown is None else (shown, shown)
+    found = list(longer)
+    shown = (_first_clear(found, judged, first) if vague else None) or usual
+    heavy = [one for one in (shown, *found) if _costs(judged(one)) and points(first) < 1.0]
+    heavy = heavy or [one for one in (usual, *found) if judged(one).leans]
+    return shown, max(heavy, key=worth) if heavy else shown
+
+
+def _first_clear(
+    longer: Iterable[Window], judged: Callable[[Window], Judgement], usual: Judgement
+) -> Window | None:
+    return next((one for one in longer if _clears(judged(one), usual)), None)
 
 
 def points(judgement: Judgement) -> float:
