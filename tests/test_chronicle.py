@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.flag_servers import Reply, always, flag_server, in_turn
 from tests.guarding import Told, decision, telling
-from tests.sidecars import until
+from tests.sidecars import DEADLINE, until
 
 from specgauge.guard.annotate import Annotator, annotation
 from specgauge.guard.chronicle import Chronicle
@@ -147,7 +147,7 @@ async def test_most_lines_that_wait(tmp_path: Path) -> None:
 
 async def test_end_with_a_disk_that_refuses(tmp_path: Path) -> None:
     """It ends at once where nothing can be written."""
-    async with asyncio.timeout(5), chronicle(audit_file=tmp_path / "gone" / "audit") as made:
+    async with asyncio.timeout(DEADLINE), chronicle(audit_file=tmp_path / "gone" / "audit") as made:
         made.note({"n": 1}, None)
         await asyncio.sleep(0.05)
 
@@ -204,7 +204,7 @@ async def test_grafana_that_hangs(tmp_path: Path) -> None:
     """It holds up neither the record nor the end."""
     async with flag_server(always(Reply(hang=True))) as server:
         annotator = Annotator(GrafanaSettings(url=server.url), timeout=60.0)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE):
             async with chronicle(audit_file=tmp_path / "audit", annotator=annotator) as made:
                 made.note({"n": 1}, {"n": 1})
                 await until(lambda: server.asked)

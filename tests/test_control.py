@@ -72,8 +72,10 @@ async def test_orders_need_a_token_file(engine: Machine, tmp_path: Path) -> None
         pytest.param("Bearer ", id="empty token"),
         pytest.param(f"Bearer {TOKEN}x", id="longer"),
         pytest.param(f"Bearer {TOKEN[:-1]}", id="shorter"),
-        pytest.param(f"Bearer  {TOKEN}", id="two blanks"),
-        pytest.param(f"bearer {TOKEN}", id="small letter"),
+        pytest.param(f"Bearer\t{TOKEN}", id="tab"),
+        pytest.param(f"Bearer{TOKEN}", id="no blank"),
+        pytest.param(f"bearer {TOKEN.upper()}", id="large letters of the token"),
+        pytest.param(f"bearer {TOKEN},", id="a list"),
         pytest.param(f"Basic {TOKEN}", id="another scheme"),
         pytest.param(TOKEN, id="no scheme"),
         pytest.param("Bearer \u00fc\u20ac", id="no ascii"),
@@ -90,6 +92,15 @@ async def test_orders_need_the_token(made: Guarded, header: str | None) -> None:
         )
     await made.scrapes(2)
     assert made.view.phase == "active"
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR", "Bearer   "])
+@pytest.mark.parametrize("path", ["/api/v1/guard/override", "/api/v1/guard/probe", "/-/reload"])
+async def test_scheme_is_the_same_in_any_letters(made: Guarded, scheme: str, path: str) -> None:
+    """HTTP knows no case of a scheme, and any number of blanks after it."""
+    headers = {"Authorization": f"{scheme} {TOKEN}"}
+    async with made.client.post(path, json=ORDER, headers=headers) as response:
+        assert response.status in {200, 409}
 
 
 MODE = "mode must be one of on, off, auto"
@@ -120,6 +131,23 @@ REASON = "reason must be a line of at most 500 characters"
         pytest.param({**ORDER, "for": "0s"}, "for must be longer than 0s", id="zero"),
         pytest.param({**ORDER, "for": "999999999h"}, "for must be at most 366d", id="too long"),
         pytest.param({"mode": "auto", "for": "1h"}, "for goes with on and off", id="auto for"),
+        pytest.param(
+            b'{"mode": "off", "mode": "on"}',
+            "the key 'mode' stands twice; write it once",
+            id="twice",
+        ),
+        pytest.param(
+            b'{"mode": "off", "for": "1h", "for": "1h"}', "the key 'for' stands twice", id="alike"
+        ),
+        pytest.param(
+            b'{"mode": "off", "m\\u006fde": "on"}', "the key 'mode' stands twice", id="escaped"
+        ),
+        pytest.param(
+            b'{"mode": "off", "reason": {"a": 1, "a": 2}}', "the key 'a' stands twice", id="inside"
+        ),
+        pytest.param(
+            b'{"%s": 1, "%s": 2}' % (b"x" * 9000, b"x" * 9000), "the key 'xxxx", id="long key"
+        ),
     ],
 )
 async def test_orders_that_are_none(made: Guarded, body: object, line: str) -> None:
@@ -249,6 +277,19 @@ async def test_ofrep_is_never_429(made: Guarded) -> None:
         assert document["key"] == KEY
         expected = {"value", "reason", "variant", "metadata"}
         assert (set(document) >= expected) is (status == 200)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"context": {}, "context": {}}', b'{"context": {"targetingKey": "u", "targetingKey": "v"}}'],
+    ids=["outside", "inside"],
+)
+async def test_ofrep_question_with_a_key_twice(made: Guarded, body: bytes) -> None:
+    """Nobody can tell which was meant, so it is refused in OFREP's own words."""
+    async with made.client.post(OFREP, data=body) as response:
+        found = await response.json()
+    assert (response.status, found["errorCode"]) == (400, "PARSE_ERROR")
+    assert found["errorDetails"].endswith("stands twice; write it once")
 
 
 async def test_flagd_source(made: Guarded) -> None:

@@ -1,9 +1,11 @@
 """The guard in plain words: what, since when, why, on which numbers, what next, what is missing."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from specgauge.config.guard_keys import RecoveryKeys
 from specgauge.guard.explain import explain
 from specgauge.guard.flags.protocol import WriteResult
 from specgauge.guard.words import POOL_REASONS, REASONS, reason_in_words, span_in_words
@@ -110,3 +112,16 @@ def test_every_reason_of_a_pool_has_words() -> None:
         told = reason_in_words(reason)
         assert told == POOL_REASONS[reason]
         assert "fault of its own" not in told
+
+
+def test_a_trial_that_is_too_young_names_its_key() -> None:
+    """Wherever it is explained, an operator reads what it means and which key changes it."""
+    root = Path(__file__).parents[1]
+    rows = (root / "docs" / "guard.md").read_text().splitlines()
+    (row,) = (one for one in rows if one.startswith("| `probe_too_short` |"))
+    for said in (reason_in_words("probe_too_short"), row):
+        assert "too young to decide" in said
+        assert "guard.recovery.probe_for" in said
+        assert "horten that key" in said
+    described = RecoveryKeys.model_fields["probe_for"].description or ""
+    assert "probe_too_short" in described

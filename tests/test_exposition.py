@@ -126,6 +126,7 @@ FALLEN = guard_view(
     ),
     transitions={("active", "fallback", "speedup_below_one"): 1},
     assessments={**dict.fromkeys(Outcome, 0), Outcome.DEGRADED: 2},
+    warnings={"fallback_ineffective": 1},
 )
 
 

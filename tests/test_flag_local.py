@@ -14,6 +14,7 @@ import pytest
 from specgauge.errors import ConfigError
 from specgauge.guard.flags.atomic import write_atomically
 from specgauge.guard.flags.exec import Exec, ExecTerms
+from specgauge.guard.flags.family import end_family
 from specgauge.guard.flags.file import File, FileTerms
 from specgauge.guard.flags.protocol import FlagError, WriteResult
 
@@ -121,6 +122,16 @@ def test_full_disk(tmp_path: Path) -> None:
     assert ran.stdout.startswith(f"io: {path} cannot be written: File too large; make room")
     assert path.read_text() == "true\n"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    """What is there and no file is told and stays what it is."""
+    pipe = tmp_path / "flag"
+    os.mkfifo(pipe)
+    with pytest.raises(FlagError, match="cannot be written: not a regular file; check the path"):
+        write_atomically(pipe, b"x")
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]
 
 
 def test_write_that_came_too_late(tmp_path: Path) -> None:
@@ -274,7 +285,7 @@ def ended(number: int) -> bool:
 async def test_exec_that_hangs(tmp_path: Path, cancelled: bool) -> None:
     """A command that hangs is killed with all its children, when its time is over or ours is."""
     pids = tmp_path / "pids"
-    backend = commands(off=HANGING.format(name=str(pids)), timeout=600.0 if cancelled else 3.0)
+    backend = commands(off=HANGING.format(name=str(pids)), timeout=600.0 if cancelled else 8.0)
     writing = asyncio.ensure_future(backend.write(on=False))
     parent, child = await asyncio.to_thread(wait_for_numbers, pids)
     if cancelled:
@@ -282,10 +293,46 @@ async def test_exec_that_hangs(tmp_path: Path, cancelled: bool) -> None:
         with pytest.raises(asyncio.CancelledError):
             await writing
     else:
-        with pytest.raises(FlagError, match=r"^timeout: .* did not end within 3 s and was killed"):
+        with pytest.raises(FlagError, match=r"^timeout: .* did not end within 8 s and was killed"):
             await writing
     assert await asyncio.to_thread(end, parent)
     assert await asyncio.to_thread(end, child)
+
+
+APART = """
+echo $$ >> {name}.new
+setsid sleep 600 &
+echo $! >> {name}.new
+setsid sh -c 'setsid sleep 600 & echo $! $$ >> {name}.new; mv {name}.new {name}; exec sleep 600' &
+exec sleep 600
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the group is known")
+@pytest.mark.parametrize("cancelled", [False, True], ids=["timeout", "cancelled"])
+async def test_exec_that_hangs_with_children_of_other_sessions(
+    tmp_path: Path, cancelled: bool
+) -> None:
+    """What descends from a command is killed with it, in whatever group or session it is."""
+    pids = tmp_path / "pids"
+    script = ("sh", "-c", APART.format(name=pids))
+    backend = Exec(ExecTerms(on=script, off=script), timeout=600.0 if cancelled else 6.0)
+    writing = asyncio.ensure_future(backend.write(on=False))
+    numbers = await asyncio.to_thread(wait_for_numbers, pids)
+    if cancelled:
+        writing.cancel()
+    with pytest.raises(asyncio.CancelledError if cancelled else FlagError):
+        await writing
+    assert len(numbers) == 4
+    for number in numbers:
+        assert await asyncio.to_thread(end, number)
+
+
+def test_family_that_is_gone() -> None:
+    """Who has ended already is no fault."""
+    made = subprocess.Popen([PYTHON, "-c", ""], start_new_session=True)
+    made.wait()
+    end_family(made.pid)
 
 
 async def test_exec_that_leaves_a_child() -> None:

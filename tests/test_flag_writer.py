@@ -36,11 +36,13 @@ ON, OFF = Reply(document={KEY: True}), Reply(document={KEY: False})
 
 @dataclass(slots=True)
 class Fake:
-    """A flag in memory; `faults` are raised, one a call of that name."""
+    """A flag in memory; `faults` are raised, one a call of that name, and writes may not end."""
 
     value: bool | None = None
     can_read: bool = True
     states: bool = False
+    stuck: bool = False
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
     faults: dict[str, list[Exception]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
     name: str = "fake"
@@ -52,6 +54,9 @@ class Fake:
 
     async def write(self, on: bool) -> bool | None:
         self._call(f"write {'on' if on else 'off'}")
+        if self.stuck:
+            self.begun.set()
+            await asyncio.Event().wait()
         self.value = on
         return on if self.states else None
 
@@ -423,7 +428,7 @@ def store(first: Reply) -> Handler:
 async def test_failing_server(first: Reply, result: str, pause: float) -> None:
     """Each failure is counted under its name, waited out, and does not change what is wanted."""
     async with flag_server(store(first)) as server:
-        timeout = 0.3 if first.hang else 5.0
+        timeout = 2.0 if first.hang else 20.0
         async with watched(hook(server.url, read=True, timeout=timeout)) as seen:
             failed, done = await seen.want(on=False, attempts=2)
             view = seen.writer.view()
@@ -485,7 +490,7 @@ async def test_one_refusal_is_not_for_ever() -> None:
         Reply(status=404), Reply(status=401), Reply(status=503), Reply(hang=True), OFF
     )
     async with flag_server(replies) as server:
-        async with watched(hook(server.url, read=False, timeout=0.3)) as seen:
+        async with watched(hook(server.url, read=False, timeout=2.0)) as seen:
             attempts = await seen.want(on=False, attempts=5)
             view = seen.writer.view()
         assert len(server.asked) == 5
@@ -875,3 +880,49 @@ async def test_who_asks_again_is_obeyed() -> None:
         await seen.want(on=False)
         assert backend.calls.count("write off") == 2
         assert not seen.writer.view().changed_elsewhere
+
+
+async def test_what_is_given_up_is_not_written() -> None:
+    """A write under way is broken off, none follows, and a later wish is obeyed as ever."""
+    fake = Fake(value=True, stuck=True)
+    async with watched(fake) as seen:
+        assert seen.writer.give_up() is None
+        seen.writer.want(on=False)
+        await fake.begun.wait()
+        assert seen.writer.give_up() is False
+        await seen.check()
+        view = seen.writer.view()
+        assert (view.desired, view.confirmed, view.given_up) == (None, True, False)
+        assert (view.pending_since, view.attempts[WriteResult.OK]) == (None, 0)
+        assert fake.calls.count("write off") == 1
+        fake.stuck = False
+        await seen.want(on=False)
+        assert (fake.value, seen.writer.view().given_up) == (False, None)
+    assert seen.writer.give_up() is None
+
+
+async def test_a_lost_write_that_was_given_up_is_not_set_right() -> None:
+    """What comes true late is not written again once nothing is wanted."""
+    lost = FlagError(WriteResult.TIMEOUT, "no end")
+    fake = Fake(value=True, faults={"write": [lost]})
+    async with watched(fake) as seen:
+        await seen.want(on=False, attempts=2)
+        await seen.want(on=True)
+        assert seen.writer.give_up() is None
+        fake.value, before = False, len(fake.calls)
+        await seen.check()
+        assert set(fake.calls[before:]) == {"read"}
+    assert fake.value is False
+
+
+async def test_writing_waits_while_it_is_held() -> None:
+    """What is wanted stays wanted, and is written when it may be."""
+    fake = Fake(value=True)
+    async with watched(fake) as seen:
+        seen.writer.hold(held=True)
+        seen.writer.want(on=False)
+        await seen.check()
+        assert (fake.value, seen.writer.view().pending_since) == (True, 77.0)
+        seen.writer.hold(held=False)
+        await seen.attempts.get()
+        assert fake.value is False

@@ -238,6 +238,11 @@ def test_replay_configuration_that_is_wrong(
         ),
         pytest.param('{"t": 5, "evidence": 7}', "evidence must be an object", id="evidence"),
         pytest.param('{"t": 5, "page": "gone.prom"}', "gone.prom: No such file", id="page"),
+        pytest.param(
+            '{"t": 5, "evidence": {"speedup_raito": 0.5}}',
+            "evidence.speedup_raito is not known; did you mean speedup_ratio?",
+            id="misspelt",
+        ),
     ],
 )
 @pytest.mark.parametrize("json_flag", [[], ["--json"]], ids=["text", "json"])
@@ -251,6 +256,26 @@ def test_replay_of_a_line_that_is_none(
     assert code == 3
     assert f"{path}:3: {problem}" in err
     assert len(err.splitlines()) == 1
+
+
+def test_replay_names_what_it_leaves_out(tmp_path: Path, capsys: Capture) -> None:
+    """A key of another system is told once, with where it stands first; decisions go on."""
+    path = tmp_path / "run.jsonl"
+    line = {"t": 5, "error": "timeout", "host": "a"}
+    path.write_text("".join(json.dumps(line | {"t": time}) + "\n" for time in (5, 10, 15)))
+    code, out, err = run(capsys, "replay", "--json", path)
+    assert (code, len(out.splitlines())) == (0, 3)
+    assert err == f"mind: {path}:1: host means nothing here, and on 2 lines more\n"
+
+
+def test_replay_takes_its_own_record(tmp_path: Path, capsys: Capture) -> None:
+    """What one replay printed is a timeline of its evidence, in which no key is unknown."""
+    file = config(tmp_path, "guard: {startup_grace: 0s}\n")
+    _, out, _ = run(capsys, "replay", "--config", file, "--json", write_timeline(tmp_path, LOSS))
+    (tmp_path / "again.jsonl").write_text(out)
+    code, again, err = run(capsys, "replay", "--config", file, "--json", tmp_path / "again.jsonl")
+    assert (code, err) == (0, "")
+    assert len(again.splitlines()) == len(out.splitlines())
 
 
 def test_replay_of_a_file_that_is_not_there(tmp_path: Path, capsys: Capture) -> None:
@@ -608,6 +633,36 @@ async def test_token_files_that_cannot_be_read(tmp_path: Path, capsys: Capture) 
         )
     assert (code, stub.wishes) == (2, [])
     assert f"{tmp_path / 'none'}" in err
+
+
+@pytest.mark.parametrize("words", [("override", "off"), ("status",), ("history",), ("explain",)])
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        pytest.param(
+            b"another process holds guard.lock_file; ask that one\n",
+            "another process holds guard.lock_file; ask that one",
+            id="told",
+        ),
+        pytest.param(b"", "another process guards this flag; ask that one", id="silent"),
+    ],
+)
+async def test_another_process_guards(
+    capsys: Capture, words: tuple[str, ...], said: bytes, told: str
+) -> None:
+    """A sidecar that only looks on ends with 1, and says whom to ask."""
+    async with serving(answer(said, status=409)) as server:
+        code, out, err = await ask(capsys, *words, "--url", server.url)
+    assert (code, out, err) == (1, "", f"specgauge: {server.url}: {told}\n")
+
+
+async def test_override_that_is_too_long(capsys: Capture) -> None:
+    """What is more than the sidecar reads ends with 2, as any wish that is refused."""
+    said = b"the body is longer than 65536 bytes\n"
+    async with serving(answer(said, status=413)) as server:
+        code, out, err = await ask(capsys, "override", "off", "--url", server.url)
+    assert (code, out) == (2, "")
+    assert err == f"specgauge: {server.url}: the body is longer than 65536 bytes\n"
 
 
 async def test_override_not_allowed(tmp_path: Path, capsys: Capture) -> None:

@@ -191,6 +191,7 @@ def test_playbook_window_is_one_number() -> None:
         ("guard: {max_fallback_share: []}", "guard.max_fallback_share: write a share from 0 to 1"),
         ("guard: {freeze_file: /no/f}", "guard.freeze_file: /no/f: the folder /no is not there"),
         ("guard: {state_file: /}", "guard.state_file: /: a folder; name a file in it"),
+        ("guard: {state_file: /dev/null}", "guard.state_file: /dev/null: a device or a pipe, whi"),
         ("guard: {audit_file: 5}", "guard.audit_file: YAML reads this as a number"),
         ("guard: {source: thanos}", "guard.source: write sidecar or prometheus"),
         (
@@ -690,6 +691,10 @@ flag: {backend: production-stack, production-stack: {file: a, 'on': a, 'off': b}
     "baseline": (
         "guard: {audit_file: a}\nbaseline: {file: a}",
         ("baseline.file", "guard.audit_file"),
+    ),
+    "without a guard": (
+        "routing: {access_log: b, access_log_state_file: a}\nbaseline: {file: a}",
+        ("baseline.file", "routing.access_log_state_file"),
     ),
     "linked": ("guard: {state_file: a, audit_file: link}", ("guard.audit_file", STATE)),
 }

@@ -108,6 +108,7 @@ def test_every_series_is_in_the_table() -> None:
     full = guard_view(
         next_probe=1.0,
         transitions={("a", "b", "c"): 1},
+        warnings={"d": 1},
         flag=FlagStatus(
             key=KEY, backend="x", place="x", desired=True, confirmed=True, writes={"ok": 1}
         ),
@@ -142,6 +143,7 @@ def test_document() -> None:
         phase=Phase.FALLBACK,
         next_probe=2000.0,
         transitions={("active", "fallback", "speedup_below_one"): 1},
+        warnings={"no_fallback_capacity": 2},
         last=PAST,
         history=(PAST,),
         flag=status(desired=False, confirmed=False),
@@ -168,6 +170,7 @@ def test_document() -> None:
         "since": 1000.0,
         "dry_run": False,
         "frozen": False,
+        "following": False,
         "flag": {
             "key": KEY,
             "backend": "exec",
@@ -181,10 +184,12 @@ def test_document() -> None:
             "last_error": None,
             "pending_since": None,
             "changed_elsewhere": False,
+            "given_up": None,
         },
         "next_probe": 2000.0,
         "override": None,
         "assessments": {str(outcome): 0 for outcome in Outcome},
+        "warnings": {"no_fallback_capacity": 2},
         "transitions": [
             {"from": "active", "to": "fallback", "reason": "speedup_below_one", "count": 1}
         ],

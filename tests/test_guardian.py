@@ -28,7 +28,7 @@ from tests.guarding import (
     write_config,
 )
 from tests.servers import answer, serving
-from tests.sidecars import Process, specgauge, until
+from tests.sidecars import DEADLINE, Process, specgauge, until
 from tests.small_pages import v1_page
 
 from specgauge.errors import ConfigError
@@ -361,6 +361,9 @@ async def test_override_acts_while_the_engine_is_down(engine: Machine, tmp_path:
         assert made.view.assessments[Outcome.HEALTHY] == 0
 
 
+PATIENT = 20.0
+"""Seconds that a busy machine may take, and far fewer than the flag's timeout below."""
+
 HANGING = "webhook: {{url: {url}/flag, read_url: {url}/flag, read_value: lit}}, timeout: 60s"
 
 
@@ -390,9 +393,9 @@ async def test_hanging_flag_holds_up_nothing(engine: Machine, tmp_path: Path) ->
             assert (made.view.phase, made.view.flag.confirmed) == (Phase.OVERRIDE, None)
             began = asyncio.get_running_loop().time()
             await made.sidecar.stop()
-            assert asyncio.get_running_loop().time() - began < 5
-    assert hung < 2 * usual + 2
-    assert hung_answer < 2 * usual_answer + 1
+            assert asyncio.get_running_loop().time() - began < PATIENT
+    assert hung < usual + PATIENT
+    assert hung_answer < usual_answer + PATIENT
 
 
 async def test_sigterm_ends_it_while_the_flag_hangs(engine: Machine, tmp_path: Path) -> None:
@@ -410,7 +413,7 @@ async def test_sigterm_ends_it_while_the_flag_hangs(engine: Machine, tmp_path: P
             await order(url, "off")
             await until(lambda: "POST /flag" in server.calls(), "the call that hangs")
             made.process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENT):
                 await made.line("stopped")
                 assert await made.end() == 0
 
@@ -450,6 +453,79 @@ async def test_reload_takes_a_policy_over(engine: Machine, tmp_path: Path) -> No
         assert "guard.consecutive" in problem
         assert made.view.dry_run
         assert made.sidecar.view.reload_ok is False
+
+
+@pytest.mark.parametrize("hang", [True, False], ids=["hanging", "refused"])
+async def test_reload_into_a_dry_run_gives_a_pending_write_up(
+    engine: Machine, tmp_path: Path, hang: bool
+) -> None:
+    """What was wanted before it is not written in it, and the guard says so."""
+    open_to = asyncio.Event()
+    state = {"lit": True}
+
+    def handle(asked: Asked) -> Reply:
+        if asked.method == "POST" and not open_to.is_set():
+            return Reply(hang=True) if hang else Reply(status=503)
+        if asked.method == "POST":
+            state["lit"] = b"true" in asked.body
+        return Reply(document=dict(state))
+
+    async with flag_server(handle) as server:
+        flag = "backend: webhook, check_interval: 1s, " + HANGING.format(url=server.url)
+        file = write_config(tmp_path, engine, flag=flag, more=with_token(tmp_path))
+        text = file.read_text()
+        async with guarded(file) as made:
+            await made.confirmed(on=True)
+            await made.order({"mode": "off"})
+            await until(lambda: "POST /flag" in server.calls(), "the write")
+            file.write_text(text.replace("guard: {", "guard: {dry_run: true, "))
+            assert made.sidecar.reload() == []
+            assert (made.view.flag.given_up, made.view.flag.pending_since) == (False, None)
+            open_to.set()
+            asked = len(server.calls())
+            await until(lambda: len(server.calls()) > asked + 2, "later looks at the flag")
+            assert "POST /flag" not in server.calls()[asked:]
+            assert state == {"lit": True}
+            await until(lambda: made.view.flag.desired is True, "the flag as it is")
+            assert made.view.flag.confirmed is True
+            said = (await made.document())["says"]
+            assert "A write of off was pending when it began, and was given up." in said
+            assert "not confirmed" not in said
+            (line,) = made.events("flag_write_given_up")
+            assert "flag=off" in line
+
+
+async def test_reload_out_of_a_dry_run_guards_the_flag_as_it_is(
+    engine: Machine, tmp_path: Path
+) -> None:
+    """What others do to it from then on is told, and the next decision is written."""
+    file = write_config(
+        tmp_path,
+        engine,
+        guard="dry_run: true, cooldown: 1h",
+        flag=file_flag(tmp_path),
+        more=with_token(tmp_path),
+    )
+    async with guarded(file) as made:
+        await made.phase("active")
+        await made.confirmed(on=True)
+        file.write_text(file.read_text().replace("dry_run: true", "dry_run: false"))
+        assert made.sidecar.reload() == []
+        (tmp_path / "flag").write_text(OFF)
+        await until(lambda: made.view.flag.changed_elsewhere, "the change of others")
+        await made.order({"mode": "on"})
+        await until(lambda: (tmp_path / "flag").read_text() == ON, "the write")
+
+
+async def test_reload_out_of_a_dry_run_serves_the_flag(engine: Machine, tmp_path: Path) -> None:
+    """A flag that is served here gets the value that a dry run withheld."""
+    flag = f"embedded: {{file: {tmp_path / 'flag'}}}"
+    file = write_config(tmp_path, engine, guard="dry_run: true", flag=flag)
+    async with guarded(file) as made:
+        await made.phase("active")
+        file.write_text(file.read_text().replace("dry_run: true", "dry_run: false"))
+        assert made.sidecar.reload() == []
+        await made.confirmed(on=True)
 
 
 @pytest.mark.parametrize(
@@ -631,6 +707,37 @@ async def test_freeze_file(engine: Machine, tmp_path: Path) -> None:
     assert (moved["reason"], moved["changed"]) == ("speedup_below_one", True)
 
 
+async def test_freeze_holds_a_pending_write(engine: Machine, tmp_path: Path) -> None:
+    """A write that failed is not tried again while the file is there, and is made afterwards."""
+    freeze, broken = tmp_path / "freeze", True
+    state = {"lit": True}
+
+    def handle(asked: Asked) -> Reply:
+        if asked.method == "POST" and broken:
+            return Reply(status=503)
+        if asked.method == "POST":
+            state["lit"] = b"true" in asked.body
+        return Reply(document=dict(state))
+
+    async with flag_server(handle) as server:
+        flag = "backend: webhook, check_interval: 1s, " + HANGING.format(url=server.url)
+        guard = f"cooldown: 1h, freeze_file: {freeze}"
+        file = write_config(tmp_path, engine, guard=guard, flag=flag, more=with_token(tmp_path))
+        async with guarded(file) as made:
+            await made.confirmed(on=True)
+            await made.order({"mode": "off"})
+            await until(lambda: "POST /flag" in server.calls(), "the write")
+            freeze.touch()
+            await until(lambda: made.view.frozen, "the freeze")
+            broken, asked = False, len(server.calls())
+            await until(lambda: server.calls()[asked:].count("GET /flag") > 2, "later looks")
+            assert "POST /flag" not in server.calls()[asked + 1 :]
+            assert "not written while the freeze file" in (await made.document())["says"]
+            freeze.unlink()
+            await made.confirmed(on=False)
+    assert state == {"lit": False}
+
+
 async def test_dry_run(engine: Machine, tmp_path: Path) -> None:
     """The flag is never written; each step that it would take is told once, and kept."""
     file = write_config(
@@ -756,6 +863,9 @@ async def test_traffic_without_a_place_to_go(tmp_path: Path, fault: str) -> None
             "the reason",
         )
         assert made.view.phase is Phase.ACTIVE
+        found = await made.samples()
+        assert found[f'specgauge_guard_warnings_total{{reason="no_fallback_capacity",{T}}}'] >= 1
+        assert found[f'specgauge_guard_warnings_total{{reason="fallback_ineffective",{T}}}'] == 0
         setattr(theirs, fault, 0)
         await made.phase("fallback")
 
@@ -772,6 +882,9 @@ async def test_fallback_that_did_not_help(tmp_path: Path) -> None:
             "warning=fallback_ineffective"
         ]
         assert len(made.view.history) == 2
+        found = await made.samples()
+        assert found[f'specgauge_guard_warnings_total{{reason="fallback_ineffective",{T}}}'] == 1
+        assert found[f'specgauge_guard_warnings_total{{reason="no_fallback_capacity",{T}}}'] == 0
 
 
 async def test_fault_of_our_own(engine: Machine, tmp_path: Path) -> None:
@@ -912,7 +1025,7 @@ async def guard_of(url: str) -> Any:
 
 async def settled(url: str, *, on: bool, states: str) -> None:
     """Wait until it stands in one of the states, with the flag wanted so and read back so."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE):
         while True:
             found = await guard_of(url)
             flag = found.get("flag", {})

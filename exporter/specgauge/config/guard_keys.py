@@ -24,6 +24,7 @@ from specgauge.config.guard_fields import (
     Span,
     Times,
 )
+from specgauge.config.rules_fields import Line
 from specgauge.config.section import SETTINGS, secret_key
 
 _PLAYBOOK_CONSECUTIVE = 3
@@ -82,7 +83,8 @@ class RecoveryKeys(BaseModel):
     )
     probe_for: Duration = Field(
         default=60.0,
-        description="How long a probe lasts at least before it may succeed.",
+        description="How long a probe lasts at least before it may succeed; until then the reason "
+        "is probe_too_short.",
         json_schema_extra={"default": "60s"},
     )
 
@@ -99,6 +101,10 @@ class PrometheusKeys(BaseModel):
     token_file: File = Field(default=None, description="File with its bearer token.")
     ca_file: File = Field(
         default=None, description="PEM file with the authorities to trust instead of the system's."
+    )
+    tenant: Line | None = Field(
+        default=None,
+        description="Tenant of a Mimir or Thanos: sent as X-Scope-OrgID and THANOS-TENANT.",
     )
     selector: Selector = Field(
         default=None,

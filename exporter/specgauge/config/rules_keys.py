@@ -104,7 +104,8 @@ class ThresholdKeys(BaseModel):
     falls: Times = Field(default=3, description="Fallbacks in an hour that are flapping.")
     no_faster: Ratio = Field(
         default=0.98,
-        description="Time per token after a fallback, against before, from which it did not help.",
+        description="Time per token after a fallback, against before, from which it did not help; "
+        "of guards that watch no server without speculation, for others look themselves.",
     )
     min_drafts: Times = Field(
         default=100, description="Drafts in a window before acceptance is judged."

@@ -18,6 +18,11 @@ ASSESSMENTS = counter(
 FLAG_WRITES = counter(
     "guard_flag_writes", (TARGET, "result"), "Attempts to write the flag by how they ended."
 )
+WARNINGS = counter(
+    "guard_warnings",
+    (TARGET, "reason"),
+    "Fallbacks that did not help, and looks at a loss that the guard may not act on, by reason.",
+)
 STATE_SINCE = gauge(
     "guard_state_since_timestamp_seconds", (TARGET,), "Unix time since which the state holds."
 )
@@ -33,6 +38,7 @@ GUARD: tuple[SeriesName, ...] = (
     TRANSITIONS,
     ASSESSMENTS,
     FLAG_WRITES,
+    WARNINGS,
     STATE_SINCE,
     NEXT_PROBE,
     OVERRIDE,

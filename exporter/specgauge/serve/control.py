@@ -1,7 +1,6 @@
 """The routes of the guard and its flag: who may change something, and what is answered."""
 
 import hmac
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -11,13 +10,14 @@ from aiohttp import web
 
 from specgauge.guard.flags.embedded import EmbeddedFlag
 from specgauge.guard.flags.openfeature import JsonAnswer, evaluate, flagd_document, unreadable
+from specgauge.guard.once import RepeatedKeyError, load_once
 from specgauge.model.view import View
 from specgauge.serve.body import BodyError, read_body
 from specgauge.serve.guard_document import guard_document, history_document
 from specgauge.units import parse_duration
 
 NO_STORE = {"Cache-Control": "no-store"}
-_BEARER = "Bearer "
+_BEARER = "bearer"
 _MODES = ("on", "off", "auto")
 _LONGEST_REASON = 500
 _LONGEST_SECONDS = 366 * 86400.0
@@ -99,8 +99,8 @@ def refusal(request: web.Request, token: str | None) -> web.Response | None:
             text="no token_file is configured, so this route changes nothing\n",
             status=HTTPStatus.FORBIDDEN,
         )
-    given = request.headers.get("Authorization", "")
-    sent = given.removeprefix(_BEARER) if given.startswith(_BEARER) else ""
+    scheme, _, rest = request.headers.get("Authorization", "").partition(" ")
+    sent = rest.lstrip(" ") if scheme.lower() == _BEARER else ""
     if hmac.compare_digest(sent.encode(errors="surrogateescape"), token.encode()):
         return None
     return web.Response(
@@ -154,10 +154,7 @@ def _override(guard: Commanded | None, body: bytes) -> web.Response:
 
 def _read(body: bytes) -> tuple[str, float | None, str]:
     """Read an override; raises ValueError with what is wrong."""
-    try:
-        found: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        raise ValueError('the body is not JSON; send {"mode": "off", "for": "30m"}') from None
+    found = _load(body)
     if not isinstance(found, dict) or found.get("mode") not in _MODES:
         raise ValueError(f"mode must be one of {', '.join(_MODES)}")
     unknown = sorted(set(found) - _KEYS)
@@ -179,6 +176,15 @@ def _read(body: bytes) -> tuple[str, float | None, str]:
     if seconds is not None and seconds > _LONGEST_SECONDS:
         raise ValueError("for must be at most 366d; leave it out to have it hold for good")
     return found["mode"], seconds, reason
+
+
+def _load(body: bytes) -> Any:
+    try:
+        return load_once(body)
+    except RepeatedKeyError as error:
+        raise ValueError(str(error)) from None
+    except (ValueError, RecursionError):
+        raise ValueError('the body is not JSON; send {"mode": "off", "for": "30m"}') from None
 
 
 def _served(control: Control) -> EmbeddedFlag | None:

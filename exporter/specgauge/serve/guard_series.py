@@ -10,7 +10,7 @@ Sample = tuple[SeriesName, tuple[str, ...], float]
 
 
 def guard_series(guard: GuardView) -> Iterator[Sample]:
-    """Give each sample; the counters of outcomes and write results begin at 0."""
+    """Give each sample; the counters of outcomes, results and warnings begin at 0."""
     target, flag = (guard.target,), guard.flag
     for phase in Phase:
         yield names.GUARD_STATE, (*target, phase), float(phase is guard.phase)
@@ -29,3 +29,5 @@ def guard_series(guard: GuardView) -> Iterator[Sample]:
         yield names.ASSESSMENTS, (*target, outcome), count
     for result, count in flag.writes.items():
         yield names.FLAG_WRITES, (*target, result), count
+    for reason, count in guard.warnings.items():
+        yield names.WARNINGS, (*target, reason), count

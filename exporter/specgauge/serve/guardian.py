@@ -85,8 +85,10 @@ class Guardian:
             override=override,
             override_until=None if until is None else self._wall(until),
             frozen=self._frozen,
+            following=not self._turn.ours,
             transitions=dict(man.transitions),
             assessments=dict(man.assessments),
+            warnings=dict(man.warnings),
             last=man.last,
             history=tuple(man.history),
         )
@@ -191,9 +193,12 @@ class Guardian:
         if self._turn.lost():
             self._beginning = asyncio.create_task(self._begin(), name="guard-start")
         if not self._turn.ours:
+            self._writer.hold(held=True)
             return
         failed, self._failed = self._failed, True  # as long as this has not come to its end
         self._frozen = is_frozen(path(self.guarded.settings.freeze_file))
+        unset = self.embedded is not None and self.embedded.value is None
+        self._writer.hold(held=self._frozen and not unset)  # to give it a value moves nothing
         self._adopt_unset()
         before = self._watchman.state.flag
         written = self._writer.view()
@@ -266,6 +271,7 @@ class Guardian:
             last_error=written.last_error or written.read_error or None,
             pending_since=written.pending_since,
             changed_elsewhere=written.changed_elsewhere,
+            given_up=written.given_up,
         )
 
     @property
@@ -294,9 +300,32 @@ class Guardian:
         )
         if changed != settings:
             return False
+        before = self.guarded.settings.policy.dry_run
         self.guarded = replace(self.guarded, settings=settings, config_hash=hash_of(settings))
         self._watchman.policy = settings.policy
+        if settings.policy.dry_run and not before:
+            self._stop_writing()
+        elif before and not settings.policy.dry_run:
+            self._begin_to_write()
         return True
+
+    def _stop_writing(self) -> None:
+        """Write nothing from here on; where something was pending, go on from what the flag is."""
+        given_up = self._writer.give_up()
+        if given_up is not None:
+            self._log.warning(
+                "flag_write_given_up", flag=word(given_up), place=self.backend.place, why="dry run"
+            )
+            self._watchman.restore(self._watchman.state, self._pace.now())
+            self._save(force=True)
+
+    def _begin_to_write(self) -> None:
+        """Guard the flag as a dry run left it; one that is served here gets its value."""
+        flag, written = self._watchman.state.flag, self._writer.view()
+        if flag is not None and written.confirmed is flag:
+            self._take_over(flag)
+        elif flag is not None and written.confirmed is None and isinstance(self.backend, Embedded):
+            self._writer.want(on=flag)
 
     def follow(self, target: str) -> None:
         """Go on with a target that the configuration now calls by another name."""

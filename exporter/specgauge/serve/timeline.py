@@ -4,7 +4,6 @@ A line is `{"t": seconds, "page": "path"}`, `{"t": ..., "page": null, "error": "
 `{"t": ..., "evidence": {...}}`; `"pool"` says whose page it is. Nothing is judged here.
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,8 +12,10 @@ from typing import Any
 
 from specgauge.errors import SourceError
 from specgauge.guard.evidence import read_evidence
+from specgauge.guard.once import RepeatedKeyError, load_once
 from specgauge.model.guard import Blind
 from specgauge.model.outcome import ScrapeResult
+from specgauge.serve.timeline_keys import check_keys
 
 _MAX_BYTES = 64 << 20
 _LATEST = 1e15
@@ -22,7 +23,10 @@ _LATEST = 1e15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line: a page's bytes, an error, or ready evidence, at `time` seconds."""
+    """One line: a page's bytes, an error, or ready evidence, at `time` seconds.
+
+    `ignored` are its keys that mean nothing here.
+    """
 
     line: int
     time: float
@@ -30,6 +34,7 @@ class Entry:
     error: str | Blind | None = None
     evidence: Mapping[str, object] | None = None
     pool: str | None = None
+    ignored: tuple[str, ...] = ()
 
 
 def read_timeline(path: Path, *, any_order: bool = False) -> Iterator[Entry]:
@@ -69,7 +74,9 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _object(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        found = load_once(line)
+    except RepeatedKeyError as error:
+        raise _fault(path, number, str(error)) from None
     except (ValueError, RecursionError):
         raise _fault(path, number, "not a JSON object") from None
     if not isinstance(found, dict):
@@ -78,6 +85,10 @@ def _object(path: Path, number: int, line: str) -> dict[str, Any]:
 
 
 def _entry(path: Path, number: int, found: Mapping[str, Any], *, with_page: bool) -> Entry:
+    try:
+        ignored = check_keys(found)
+    except ValueError as error:
+        raise _fault(path, number, str(error)) from None
     time = found.get("t")
     if isinstance(time, bool) or not isinstance(time, int | float) or not abs(time) <= _LATEST:
         raise _fault(path, number, 't must be a number of seconds, as in {"t": 5.0, ...}')
@@ -94,6 +105,7 @@ def _entry(path: Path, number: int, found: Mapping[str, Any], *, with_page: bool
         error=str(found["error"]) if found.get("error") else None,
         evidence=evidence,
         pool=found.get("pool") if isinstance(found.get("pool"), str) else None,
+        ignored=ignored,
     )
 
 

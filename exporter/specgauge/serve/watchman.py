@@ -11,6 +11,7 @@ from specgauge.guard.policy import Policy
 from specgauge.model.guard import (
     Blind,
     Decision,
+    GuardReason,
     GuardState,
     Look,
     Outcome,
@@ -20,6 +21,13 @@ from specgauge.model.guard import (
     Surroundings,
 )
 from specgauge.serve.pools import Room
+
+WARNED = (
+    GuardReason.FALLBACK_INEFFECTIVE,
+    GuardReason.NO_FALLBACK_CAPACITY,
+    GuardReason.MEMBERS_FALLING_BACK,
+)
+"""Reasons that are counted as warnings: a fallback that did not help, and those to hold."""
 
 _KEPT = 200
 
@@ -49,6 +57,7 @@ class Watchman:
         self.state: GuardState = begin(None, None, time, policy)
         self.transitions: Counter[tuple[str, str, str]] = Counter()
         self.assessments: Counter[Outcome] = Counter(dict.fromkeys(Outcome, 0))
+        self.warnings: Counter[str] = Counter(dict.fromkeys(map(str, WARNED), 0))
         self.history: deque[Past] = deque(maxlen=_KEPT)
         self.last: Past | None = None
         self.news = False
@@ -122,6 +131,7 @@ class Watchman:
     def _note(self, decision: Decision, unix: float, *, frozen: bool) -> None:
         self.assessments[decision.outcome] += 1
         self.last = Past(unix=unix, decision=decision)
+        self.warnings.update(str(one) for one in {decision.reason, *decision.warnings} & {*WARNED})
         if decision.state is not decision.before:
             key = (str(decision.before), str(decision.state), decision.reason)
             self.transitions[key] += 1

@@ -26,7 +26,10 @@ _EXPECTED = (
     HTTPStatus.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN,
     HTTPStatus.NOT_FOUND,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
 )
+_REFUSED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE})
 _RESULTS = {
     WriteResult.TIMEOUT: ScrapeResult.TIMEOUT,
     WriteResult.UNREACHABLE: ScrapeResult.UNREACHABLE,
@@ -37,6 +40,10 @@ _RESULTS = {
 
 class NoGuardError(SpecgaugeError):
     """The sidecar runs, and guards nothing; ends with 1."""
+
+
+class NotItsTurnError(SpecgaugeError):
+    """The sidecar runs, and another process guards the flag; ends with 1."""
 
 
 def fetch_guard(place: Place) -> dict[str, Any]:
@@ -58,10 +65,11 @@ def fetch_guard(place: Place) -> dict[str, Any]:
 def send_override(place: Place, wish: Mapping[str, object]) -> dict[str, Any]:
     """Hand an operator's wish over; gives the answer.
 
-    Raises UsageError where the wish or the token is refused.
+    Raises UsageError where the wish or the token is refused, NoGuardError where there is nothing
+    to override, NotItsTurnError where another process has to be asked.
     """
     answer = _call(place, "POST", OVERRIDE, wish)
-    said = " ".join(answer.body.decode(errors="replace").split())[:300]
+    said = _said(answer)
     if answer.status == HTTPStatus.NOT_FOUND:
         raise _no_guard(place)
     if answer.status == HTTPStatus.UNAUTHORIZED:
@@ -69,7 +77,7 @@ def send_override(place: Place, wish: Mapping[str, object]) -> dict[str, Any]:
         raise UsageError(f"{place.url}: the token {given}; give --token-file or --config")
     if answer.status == HTTPStatus.FORBIDDEN:
         raise UsageError(f"{place.url}: overrides are not allowed: {said or 'forbidden'}")
-    if answer.status == HTTPStatus.BAD_REQUEST:
+    if answer.status in _REFUSED:
         raise UsageError(f"{place.url}: {said or 'refused'}")
     return _document(answer)
 
@@ -77,6 +85,7 @@ def send_override(place: Place, wish: Mapping[str, object]) -> dict[str, Any]:
 def _call(
     place: Place, method: str, path: str, document: Mapping[str, object] | None = None
 ) -> HttpAnswer:
+    """Ask, and answer for what may come back from any route; raises for what is no answer."""
     headers = {"Authorization": f"Bearer {place.token}"} if place.token else {}
     terms = HttpTerms(
         url=place.url,
@@ -90,13 +99,22 @@ def _call(
     except ValueError as error:
         raise UsageError(f"--url: {error}") from None
     try:
-        return asyncio.run(http.call(method, path, document=document, expect=_EXPECTED))
+        answer = asyncio.run(http.call(method, path, document=document, expect=_EXPECTED))
     except FlagError as error:
         if error.result in {WriteResult.REFUSED, WriteResult.IO}:
             raise UsageError(error.detail) from None
         result = _RESULTS.get(error.result, ScrapeResult.HTTP_STATUS)
         hint = "; is the sidecar running there?" if result is ScrapeResult.UNREACHABLE else ""
         raise SourceError(result, f"{error.detail}{hint}") from None
+    if answer.status == HTTPStatus.CONFLICT:
+        why = _said(answer) or "another process guards this flag; ask that one"
+        raise NotItsTurnError(f"{place.url}: {why}")
+    return answer
+
+
+def _said(answer: HttpAnswer) -> str:
+    """Give what the sidecar answered as one line."""
+    return " ".join(answer.body.decode(errors="replace").split())[:300]
 
 
 def _document(answer: HttpAnswer) -> dict[str, Any]:

@@ -44,8 +44,9 @@ def override(
 ) -> None:
     """Have the flag on or off, or leave it to the evidence again (auto), which also unlatches.
 
-    Exit code 0: it is accepted; 1: no guard is configured; 2: configuration, or the token is
-    missing or wrong; 3: the sidecar does not answer.
+    Exit code 0: it is accepted; 1: no guard is configured, or another process guards the flag and
+    has to be asked; 2: configuration, or the token is missing or wrong; 3: the sidecar does not
+    answer.
     """
     seconds = _seconds(mode, span)
     wish = {"mode": mode, "for": span, "reason": reason or None}

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import click
+
 from specgauge.cli.settings import guard_of
 from specgauge.config import Config, GuardKeys
 from specgauge.errors import UsageError
@@ -59,9 +61,21 @@ def find_source(timeline: Path | None, stretch: Stretch, config: Config, *, now:
 def timeline_source(path: Path) -> Source:
     """Read a timeline once for its times, and again line by line as the replay goes on."""
     seen = list(outline(path))
+    for name, lines in _ignored(seen).items():
+        more = f", and on {len(lines) - 1} lines more" if len(lines) > 1 else ""
+        click.echo(f"mind: {path}:{lines[0]}: {name} means nothing here{more}", err=True)
     return Source(
         count=len(seen), spacing=usual_spacing(seen), entries=read_timeline(path, any_order=True)
     )
+
+
+def _ignored(entries: Iterable[Entry]) -> dict[str, list[int]]:
+    """Give the lines of each key that means nothing."""
+    found: dict[str, list[int]] = {}
+    for entry in entries:
+        for name in entry.ignored:
+            found.setdefault(name, []).append(entry.line)
+    return found
 
 
 def prometheus_source(url: str, stretch: Stretch, config: Config, *, now: float) -> Source:

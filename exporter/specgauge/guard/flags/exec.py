@@ -1,17 +1,18 @@
-"""Changes a flag by running a command without a shell; none outlives its time."""
+"""Changes a flag by running a command without a shell; none that can be ended outlives its time."""
 
 import asyncio
 import os
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from specgauge.errors import ConfigError
+from specgauge.guard.flags.family import end_family
 from specgauge.guard.flags.http_failures import clean
 from specgauge.guard.flags.protocol import FlagError, WriteResult
 from specgauge.guard.flags.spelling import read_value
 
+_LAST = 0.5  # seconds, which a process that was killed does not need
 _MAX_OUTPUT = 64 * 1024
 _KEPT = ("PATH", "HOME", "LANG", "TZ")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -97,7 +98,7 @@ class Exec:
             return output.text()
 
     async def _wait(self, process: asyncio.subprocess.Process, program: str) -> int:
-        """Wait for the end within the timeout, or end the whole group."""
+        """Wait for the end within the timeout, or end it with all that came of it."""
         try:
             async with asyncio.timeout(self._timeout):
                 return await process.wait()
@@ -106,9 +107,10 @@ class Exec:
             raise FlagError(WriteResult.TIMEOUT, detail) from error
         finally:
             if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await process.wait()
+                end_family(process.pid)
+                with suppress(TimeoutError):  # what has other rights than ours goes on
+                    async with asyncio.timeout(_LAST):
+                        await process.wait()
 
 
 class _Output:

@@ -9,6 +9,7 @@ from hashlib import sha256
 from http import HTTPStatus
 
 from specgauge.guard.flags.embedded import EmbeddedFlag
+from specgauge.guard.once import RepeatedKeyError, load_once
 
 _VARIANTS = {True: "on", False: "off"}
 
@@ -74,7 +75,9 @@ def flagd_document(flag: EmbeddedFlag, if_none_match: str | None = None) -> Json
 def _fault(body: bytes) -> tuple[str, str] | None:
     """Say what is wrong with a question: nothing, or a code of OFREP's with words."""
     try:
-        question = json.loads(body or b"{}")
+        question = load_once(body or b"{}")
+    except RepeatedKeyError as error:
+        return "PARSE_ERROR", str(error)
     except (ValueError, RecursionError):
         return "PARSE_ERROR", "the body is not JSON"
     if not isinstance(question, dict):

@@ -57,7 +57,8 @@ class FlagView:
 
     `confirmed` is the flag as last seen, at `confirmed_at`; `on_the_word` says that this was an
     answer's word and no read-back. `attempts` counts writes by how they ended. `pending_since` is
-    set while what is wanted is unconfirmed. `read_error` is why the last look failed.
+    set while what is wanted is unconfirmed. `read_error` is why the last look failed. `given_up` is
+    what was wanted and unconfirmed when nothing was to be written any more.
     """
 
     desired: bool | None = None
@@ -69,6 +70,7 @@ class FlagView:
     read_error: str = ""
     pending_since: float | None = None
     changed_elsewhere: bool = False
+    given_up: bool | None = None
 
 
 async def wait_at_most(event: asyncio.Event, seconds: float) -> None:
@@ -103,6 +105,7 @@ class FlagWriter:
         self._on_changed_elsewhere = on_changed_elsewhere
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
         self._desired: bool | None = None
         self._done = False  # the desired value was confirmed
         self._confirmed: bool | None = None
@@ -117,6 +120,8 @@ class FlagWriter:
         self._read_error = ""
         self._pending_since: float | None = None
         self._changed_elsewhere = False
+        self._given_up: bool | None = None
+        self._held = False
 
     @property
     def backend(self) -> FlagBackend:
@@ -135,13 +140,14 @@ class FlagWriter:
             read_error=self._read_error,
             pending_since=self._pending_since,
             changed_elsewhere=self._changed_elsewhere,
+            given_up=self._given_up,
         )
 
     def want(self, *, on: bool) -> None:
         """Say what the flag is to be; a new value, or one that others undid, is tried at once."""
         if on is self._desired and not self._changed_elsewhere:
             return
-        self._desired = on
+        self._desired, self._given_up = on, None
         self._done = False
         self._failures = 0
         self._changed_elsewhere = False
@@ -153,7 +159,33 @@ class FlagWriter:
         self._desired, self._done = on, True
         self._wrote, self._late = None, []
         self._last_error, self._pending_since = "", None
-        self._changed_elsewhere = False
+        self._changed_elsewhere, self._given_up = False, None
+
+    def give_up(self) -> bool | None:
+        """Want nothing any more; gives the value that was wanted and not confirmed, if any.
+
+        An attempt under way is broken off. Where it has already gone out it may still come true.
+        """
+        pending = None if self._done else self._desired
+        self._desired, self._done, self._given_up = None, False, pending
+        self._last_error, self._pending_since = "", None
+        self._changed_elsewhere, self._late = False, []
+        if pending is not None and self._task is not None:
+            self._break_off(self._task)
+        return pending
+
+    def _break_off(self, task: asyncio.Task[None]) -> None:
+        """End the task and go on in another one."""
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        task.cancel()
+        self._task = asyncio.create_task(self.run(), name="flag-writer")
+
+    def hold(self, *, held: bool) -> None:
+        """Begin no write while this holds; what is wanted stays so, and is written afterwards."""
+        if self._held and not held:
+            self._wake.set()
+        self._held = held
 
     async def look(self) -> bool | None:
         """Read the flag once, before anything is wanted; None where it is unset or unreadable."""
@@ -176,12 +208,14 @@ class FlagWriter:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await asyncio.gather(task, *self._ending, return_exceptions=True)
         with suppress(FlagError):
             await self._bounded(self._backend.close())
 
     async def run(self) -> None:
         """Bring the flag where it is wanted and keep looking at it, until cancelled."""
+        if self._ending:
+            await asyncio.wait(set(self._ending))
         while True:
             self._wake.clear()
             delay = await self._round()
@@ -190,9 +224,9 @@ class FlagWriter:
     async def _round(self) -> float:
         """Do what is to be done now and say after how many seconds to come again."""
         wanted = self._desired
-        if wanted is None or self._done:
+        if wanted is None or self._done or self._held:
             await self._check()
-            if wanted is None or self._done:
+            if wanted is None or self._done or self._held:
                 return self._check_interval
         try:
             await self._bring(wanted)
