@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Take the pictures of the status page that the documentation shows, from the built-in demo.
 
-`python docs/screenshots.py` takes a minute; it needs chromium and the [dev] extra.
+`python docs/screenshots.py` takes two minutes; it needs chromium and the [dev] extra.
 """
 
 import asyncio
@@ -18,7 +18,10 @@ SHOTS = {
     "status-dark": {"viewport": {"width": 1440, "height": 900}, "color_scheme": "dark"},
     "status-phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
 }
-SECONDS = 55.0
+SECONDS = 35.0
+TOLD = """() => document.querySelector("#sentence").textContent.startsWith("Speculation pays")
+    && document.querySelector("#phase").textContent === "probing" """
+"""What the README says that there is to see."""
 
 
 async def main() -> None:
@@ -42,7 +45,7 @@ async def main() -> None:
         for name, context in SHOTS.items():
             page = await (await browser.new_context(**context)).new_page()
             await page.goto(url)
-            await page.wait_for_timeout(2000)
+            await page.wait_for_function(TOLD, timeout=120_000)
             await page.screenshot(path=IMAGES / f"{name}.png", full_page=name != "status-phone")
         await browser.close()
     demo.terminate()

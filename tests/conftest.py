@@ -46,6 +46,12 @@ def prometheus() -> str:
     return _program("prometheus")
 
 
+@pytest.fixture(scope="session")
+def victoria_metrics() -> str:
+    """Return the VictoriaMetrics server of one node."""
+    return _program("victoria-metrics")
+
+
 def _program(name: str) -> str:
     """Find a program; where it is missing, the test fails in CI and is skipped else."""
     found = program(name)

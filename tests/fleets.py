@@ -94,7 +94,7 @@ class Member:
 @asynccontextmanager
 async def pool(program: str, folder: Path, *members: Member) -> AsyncIterator[str]:
     """Serve the members and run a Prometheus that scrapes them; gives its URL."""
-    async with _serving(list(members)) as servers:
+    async with serving(list(members)) as servers:
         shown = ", ".join(f'"{one.url.removeprefix("http://")}"' for one in servers)
         async with running(program, folder, CONFIG.format(addresses=shown)) as url:
             await scraped(*members, times=2)
@@ -110,11 +110,11 @@ async def scraped(*members: Member, times: int) -> None:
 
 
 @asynccontextmanager
-async def _serving(members: list[Member]) -> AsyncIterator[list[FlagServer]]:
+async def serving(members: list[Member]) -> AsyncIterator[list[FlagServer]]:
     if not members:
         yield []
         return
-    async with flag_server(members[0].answer) as first, _serving(members[1:]) as others:
+    async with flag_server(members[0].answer) as first, serving(members[1:]) as others:
         yield [first, *others]
 
 

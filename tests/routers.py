@@ -55,8 +55,9 @@ def free_port() -> int:
 class Server:
     """A server of one pool: says what it was asked, and streams when told to.
 
-    `mode` is how it serves: `well`, `503`, `slam` (reads and closes), `cut` (ends a stream in its
-    middle). `sent` is when it sent each chunk of its last stream.
+    `mode` is how it serves: `well`, a status, `slam` (reads and closes), `cut` (ends a stream in
+    its middle), `error` (ends it there with an event that says so), `elsewhere` (would
+    have the router look elsewhere). `sent` is when it sent each chunk of its last stream.
     """
 
     name: str
@@ -101,14 +102,17 @@ class Server:
             assert request.transport is not None
             request.transport.close()
             return web.Response()
-        if self.mode == "503":
-            return web.Response(status=503, text="no")
+        if self.mode.isdigit():
+            return web.Response(status=int(self.mode), text="no")
         headers = {
             "X-Server": self.name,
             "X-Got-Class": request.headers.get("X-Specgauge-Class", ""),
             "X-Got-Pool": request.headers.get("X-Specgauge-Pool", ""),
             "X-Got-Id": request.headers.get("X-Request-Id", ""),
+            "X-Got-Host": request.headers.get("Host", ""),
         }
+        if self.mode == "elsewhere":
+            headers |= {"X-Accel-Redirect": "/elsewhere", "X-Accel-Limit-Rate": "1"}
         if b'"stream": true' in body[:1000]:
             return await self._stream(request, headers)
         return web.json_response({"text": '"usage": {', **USAGE}, headers=headers)
@@ -122,6 +126,9 @@ class Server:
             if self.mode == "cut" and index == 2:
                 assert request.transport is not None
                 request.transport.close()
+                return response
+            if self.mode == "error" and index == 2:
+                await response.write(b'data: {"error": {"code": 500}}\n\ndata: [DONE]\n\n')
                 return response
             self.sent.append(time.monotonic())
             await response.write(f'data: {{"at": {index}, "x": "\u00e9"}}\n\n'.encode())
@@ -195,6 +202,15 @@ class Front:
                 body=await response.read(),
             )
 
+    async def say(self, request: str) -> str:
+        """Send a request as it is written, for one that no client would send; gives the answer."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(request.encode("latin-1"))
+            return (await reader.read()).decode("latin-1")
+        finally:
+            writer.close()
+
     async def log(self, lines: int) -> list[dict[str, Any]]:
         """Read the access log once it has so many lines."""
         file = self.folder / "access.log"
@@ -241,7 +257,7 @@ async def routing(rules: str, *, state: str = "file") -> AsyncIterator[Front]:
         # Many connections on purpose: keep-alive towards the pools is the router's affair.
         connector = aiohttp.TCPConnector(limit=64)
         try:
-            with _nginx(folder / "nginx", port):
+            with nginx_in(folder / "nginx", port):
                 async with aiohttp.ClientSession(connector=connector) as client:
                     yield Front(
                         folder=folder,
@@ -256,7 +272,8 @@ async def routing(rules: str, *, state: str = "file") -> AsyncIterator[Front]:
 
 
 @contextmanager
-def _nginx(folder: Path, port: int) -> Iterator[None]:
+def nginx_in(folder: Path, port: int) -> Iterator[None]:
+    """Run nginx by the nginx.conf of a folder, which listens on a port."""
     command = [program("nginx"), "-p", str(folder), "-c", "nginx.conf", "-g", "daemon off;"]
     with (folder / "output").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output)

@@ -1,6 +1,7 @@
 """Baseline files on disk."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,22 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(BaselineError, match="nothing was written"):
         write_atomically(place, "text")
     assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_pipe_gets_the_text_and_stays(tmp_path: Path) -> None:
+    """A device or a pipe is never replaced by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    held = os.open(pipe, os.O_RDWR)
+    try:
+        require_writable(pipe)
+        write_atomically(pipe, "text")
+        assert os.read(held, 100) == b"text"
+    finally:
+        os.close(held)
+    assert pipe.is_fifo()
+    with pytest.raises(BaselineError, match="No space left on device"):
+        write_atomically(Path("/dev/full"), "text")
 
 
 @pytest.mark.parametrize(

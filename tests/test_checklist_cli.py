@@ -657,13 +657,14 @@ async def test_prometheus_as_configured(folder: Path, capsys: Capture) -> None:
     file = folder / "specgauge.yaml"
     body = {"status": "success", "data": {"groups": []}}
     async with flag_server(always(Reply(document=body))) as server:
-        keys = f"guard: {{prometheus: {{url: '{server.url}', token_file: token}}}}"
+        keys = f"guard: {{prometheus: {{url: '{server.url}', token_file: token, tenant: t}}}}"
         file.write_text(file.read_text().replace("guard: {}", keys))
         found = await gates(capsys, *words(folder, "--only", "rules"))
         assert found == {"rules": "fail not_loaded"}
         (asked,) = server.asked
         assert asked.path == "/api/v1/rules"
         assert asked.headers["Authorization"] == "Bearer prometheus-token"
+        assert asked.headers["X-Scope-OrgID"] == "t"
 
 
 # command lines

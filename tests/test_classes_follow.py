@@ -295,6 +295,40 @@ def test_copied_and_cut_while_the_copy_before_is_read(log: Log) -> None:
     assert [*(int(line[5:-1]) for line in first.lines), *log.read()] == expected
 
 
+@pytest.mark.parametrize("refilled", [0, 4])
+@pytest.mark.parametrize("times", [1, 3])
+def test_filled_copied_and_cut_again_while_it_is_empty(log: Log, times: int, refilled: int) -> None:
+    """What an empty log held between two looks is read from its copies."""
+    log.write(2)
+    log.read()
+    log.copy()
+    assert log.read() == []
+    for _ in range(2):
+        expected = []
+        for _ in range(times):
+            expected += log.write(3)
+            log.copy()
+        assert log.read() == expected
+    expected = log.write(3)
+    log.copy()
+    expected += log.write(refilled)
+    assert log.read() == expected
+    assert log.last.lost == ""
+
+
+def test_empty_log_of_a_router_that_still_writes_to_the_old_one(tmp_path: Path) -> None:
+    """Without a place what lay beside the log at the start is no part of it, though it grows."""
+    log = Log(tmp_path, from_start=False)
+    log.write(40)
+    old = log.rename()
+    log.path.touch()
+    assert log.read() == []
+    log.write(3, old)
+    assert log.write(2) == log.read()
+    log.write(3, old)
+    assert log.read() == []
+
+
 def test_cut_without_a_copy(log: Log) -> None:
     """That lines may be missing is told once."""
     log.write(2)
@@ -486,7 +520,7 @@ class Course:
         if self.rotate == self.log.rename:
             self.written += self.log.write(self.chance.randint(0, 2), old)
         time.sleep(0.006)  # files have times of some milliseconds
-        self.written += self.log.write()
+        self.written += self.log.write(self.chance.randint(0, 1))
 
     def wait(self) -> None:
         """Let time pass."""

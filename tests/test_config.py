@@ -870,6 +870,10 @@ def test_other_file_problems(tmp_path: Path) -> None:
             "SPECGAUGE_TOKEN_FILE: token is set too; keep one of them",
         ),
         (
+            {"SPECGAUGE_REPORT_WEBHOOK": "http://a", "SPECGAUGE_REPORT_WEBHOOK_FILE": __file__},
+            "SPECGAUGE_REPORT_WEBHOOK_FILE: report.webhook is set too; keep one of them",
+        ),
+        (
             {"SPECGAUGE_TARGETS_0_AUTH_BEARER": "hunter2 x"},
             "SPECGAUGE_TARGETS_0_AUTH_BEARER: holds",
         ),

@@ -537,8 +537,15 @@ def test_the_command_refuses_a_taken_engine_port(limits: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--speed", "0"], ["--for", "soon"], ["--engine-port", "70000"]],
-    ids=["speed", "duration", "port"],
+    [
+        ["--speed", "0"],
+        ["--for", "soon"],
+        ["--engine-port", "70000"],
+        ["--listen", "nowhere"],
+        ["--listen", "[::"],
+        ["--listen", "127.0.0.1:99999"],
+    ],
+    ids=["speed", "duration", "port", "address", "bracket", "port of the address"],
 )
 def test_a_bad_option_ends_with_two(arguments: list[str]) -> None:
     """What cannot be obeyed is refused by name."""

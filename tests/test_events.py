@@ -75,12 +75,46 @@ async def test_too_many_pages_are_refused(
 
 
 async def test_a_quiet_stream_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing changes a comment comes now and then, so that no proxy closes the stream."""
+    """Where nothing changes a beat comes now and then, for the page and for proxies between."""
     monkeypatch.setattr(events, "_HEARTBEAT_SECONDS", INTERVAL)
     async with sidecar() as quiet, quiet.client.get("/api/v1/events") as response:
         await picture(response)
         async with asyncio.timeout(10):
-            assert await response.content.readline() == b": still here\n"
+            assert await response.content.readline() == b"event: beat\n"
+            assert await response.content.readline() == b"data: {}\n"
+
+
+async def test_a_page_that_never_reads_loses_its_place(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who takes nothing in is shown out, so that his place is another's."""
+    monkeypatch.setattr(events, "_STUCK_SECONDS", 10 * INTERVAL)
+    monkeypatch.setattr(events, "_PACE_SECONDS", 0.0)
+    stream = running.sidecar._events
+    monkeypatch.setattr(stream, "_picture", lambda: {"much": "x" * 4_000_000})
+    address = running.sidecar.url.removeprefix("http://").partition(":")
+    _, writer = await asyncio.open_connection(address[0], int(address[2]), limit=1024)
+    writer.write(b"GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+    await until(lambda: stream._pages, "the page")
+    await until(lambda: not stream._pages, "its end")
+    writer.close()
+
+
+async def test_one_series_can_be_asked_for(running: Running) -> None:
+    """A target and a model leave the others out of the trend; what is not known is empty."""
+
+    async def names(**asked: str) -> list[str]:
+        async with running.client.get("/api/v1/trend", params=asked) as response:
+            assert response.headers["Content-Type"].startswith("application/json")
+            document = await response.json()
+        assert document["schema"] == "specgauge.trend/v1"
+        assert document["columns"][0] == "unix"
+        return [one["model_name"] for one in document["series"]]
+
+    await running.scrapes()
+    (model,) = await names()
+    assert await names(target="spec", model_name=model) == [model]
+    assert await names(target="other") == await names(model_name="other") == []
 
 
 @pytest.mark.parametrize("since", ["soon", "nan", "inf"])

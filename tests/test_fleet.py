@@ -26,8 +26,10 @@ from specgauge.serve.fleet_answer import FleetError, read_vector
 from specgauge.serve.fleet_evidence import evidence_of
 from specgauge.serve.fleet_history import Past, history, parse_past
 from specgauge.serve.fleet_queries import (
+    COUNTS,
     PIECE,
     QUANTITY,
+    SERVED,
     Span,
     servers_alone,
     share_query,
@@ -115,6 +117,35 @@ async def refusal(reply: Reply, **more: object) -> FleetError:
             await source(server.url, **more).look(1.0)
     assert "\n" not in str(caught.value)
     return caught.value
+
+
+def test_half_a_member() -> None:
+    """A member one of whose two sums is missing would be divided by the others' time."""
+    *before, _, baseline, served, errors = window()
+    with pytest.raises(FleetError, match=r"baseline_seconds alone of .*'i1'") as caught:
+        judged([*before, baseline, served, errors])
+    assert caught.value.reason == "partial_answer"
+
+
+def test_two_of_a_pair() -> None:
+    """What two Prometheus of a pair both scraped is refused: every sum holds it twice."""
+    assert judged(replicated(("replica", "a")))["verdict"] == "costs"
+    with pytest.raises(FleetError, match=r'selector, as replica="[ab]", or merge them') as caught:
+        judged(replicated(("replica", "a"), ("replica", "b")))
+    assert caught.value.reason == "several_series"
+    with pytest.raises(FleetError, match="two Prometheus of a pair"):
+        judged(replicated(("thanos_replica", "a"), ("", "")))
+
+
+def replicated(*labels: tuple[str, str]) -> list[object]:
+    """Write a window whose members are told by so many Prometheus, each by its label."""
+    found: list[object] = []
+    for one in window():
+        assert isinstance(one, dict)
+        member = PIECE in one["metric"]
+        told = labels if member else (("", ""),)
+        found += [one | {"metric": one["metric"] | ({k: v} if k else {})} for k, v in told]
+    return found
 
 
 def test_evidence() -> None:
@@ -322,19 +353,40 @@ async def test_notes_do_no_harm() -> None:
     assert found.verdict == "costs"
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"warnings": None, "infos": ["PromQL info: …"]}, id="Prometheus, a hint"),
+        pytest.param({"warnings": [], "analysis": {"name": "[vectorSelector]"}}, id="Thanos"),
+        pytest.param({"isPartial": False, "stats": {"seriesFetched": "9"}}, id="VictoriaMetrics"),
+    ],
+)
+def test_whole_answers(more: dict[str, object]) -> None:
+    """What servers tell beside an answer that is whole takes nothing from it."""
+    (found,) = evidence_of(read_vector(whole(window(), **more)), SPAN, margin=0.05).values()
+    assert found == judged(window())
+
+
+def test_growth_is_of_counters() -> None:
+    """Prometheus from 2.48 on warns of `increase` of what is not named as counters are."""
+    asked = {name for name, _ in (*COUNTS.values(), *SERVED.values())}
+    assert {name.rpartition("_")[2] for name in asked} == {"total", "sum", "count"}
+
+
 async def test_question(tmp_path: Path) -> None:
     """The query goes out in the body, over TLS that is checked, with the token of the file."""
     tls, ca_file = trusted(tmp_path)
     (tmp_path / "token").write_text("s3cret\n")
     async with flag_server(always(Reply(document=whole(window()))), tls=tls) as server:
         files = {"token_file": str(tmp_path / "token"), "ca_file": ca_file}
-        made = source(f"{server.url}/prometheus", selector='job="a"', **files)
+        made = source(f"{server.url}/prometheus", selector='job="a"', tenant="a|b", **files)
         await made.look(1.0)
         asked = server.asked[0]
     assert (asked.method, asked.path) == ("POST", "/prometheus/api/v1/query")
     assert asked.headers["Authorization"] == "Bearer s3cret"
+    assert {asked.headers[one] for one in ("X-Scope-OrgID", "THANOS-TENANT")} == {"a|b"}
     form = parse_qs(asked.body.decode())
-    assert form["timeout"] == ["5000ms"]
+    assert (form["timeout"], form["nocache"]) == (["5000ms"], ["1"])
     assert 'specgauge_drafts_total{job="a"}[60000ms]' in form["query"][0]
     error = await refusal(Reply(status=403), token="s3cret")
     assert "s3cret" not in str(error)

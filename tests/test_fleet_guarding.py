@@ -1,13 +1,15 @@
 """The guard of a whole pool, and guards that share a flag or a pool, as sidecars that run."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from tests.flag_servers import Asked, Reply, flag_server
-from tests.guarding import file_flag, guarded, machine, write_config
+from tests.guarding import TOKEN, file_flag, guarded, machine, write_config
 from tests.sidecars import until
 from tests.test_fleet import PARTS, series, whole, window, without
 
+from specgauge.cli.main import main
 from specgauge.guard.words import POOL_REASONS
 from specgauge.model.guard import Outcome
 from specgauge.serve.guard_document import guard_document
@@ -37,10 +39,39 @@ async def test_one_writes_and_the_other_follows(tmp_path: Path) -> None:
                 assert second.view.phase == "active"
                 assert second.view.last is None
                 assert second.events("guard_follows")
+                assert (await second.document())["following"] is True
+                assert (await second.document())["says"].startswith("Another process holds")
                 await first.sidecar.stop()
                 await second.phase("fallback")
                 await until(lambda: second.view.flag.confirmed is False, "the flag off")
     assert (tmp_path / "flag").read_text().strip() == "false"
+
+
+async def test_client_is_told_whose_turn_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who overrules a guard that only looks on is sent on, and can see why in its status."""
+    (tmp_path / "token").write_text(TOKEN)
+    lock = f"{COOL}, lock_file: {tmp_path / 'lock'}"
+    async with machine() as engine:
+        file = write_config(
+            tmp_path,
+            engine,
+            guard=lock,
+            flag=file_flag(tmp_path),
+            more=f"token_file: {tmp_path / 'token'}\n",
+        )
+        async with guarded(file) as first, guarded(file) as second:
+            await until(lambda: second.view.following or first.view.following, "a follower")
+            one, other = (first, second) if second.view.following else (second, first)
+            where = ["--url", other.sidecar.url, "--token-file", str(tmp_path / "token")]
+            code = await asyncio.to_thread(main, ["guard", "override", "off", *where])
+            why = "another process holds guard.lock_file; ask that one"
+            said = f"specgauge: {other.sidecar.url}: {why}\n"
+            assert (code, *capsys.readouterr()) == (1, "", said)
+            assert await asyncio.to_thread(main, ["guard", "status", *where[:2]]) == 0
+            assert "this one looks on and writes nothing" in capsys.readouterr().out
+            assert one.view.phase != "override"
 
 
 async def test_pool_is_judged(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def test_another_flag_is_no_switch(tmp_path: Path) -> None:
     file.write_text("targets: [{url: 'http://127.0.0.1:8000'}]\nrouting: {}\n")
     config = load(file, env={}, overrides={})
     (made,) = haproxy(Options(router=router_of(config), switch=switch_of(config)))
-    assert made.notes == ("it obeys no flag; set flag.backend: haproxy, and flag.haproxy",)
+    assert made.notes[2:] == ("it obeys no flag; set flag.backend: haproxy, and flag.haproxy",)
     assert "stats socket" not in made.text
 
 
@@ -254,7 +254,7 @@ async def arrivals(proxied: Proxied) -> list[float]:
         return [time.monotonic() async for line in response.content if b'"at"' in line]
 
 
-@pytest.mark.parametrize("mode", ["dead", "slam", "503"])
+@pytest.mark.parametrize("mode", ["dead", "slam", "500", "503"])
 async def test_what_the_standard_pool_can_serve_does_not_fail(tmp_path: Path, mode: str) -> None:
     """However the speculative pool fails, every request is answered, by the standard pool."""
     async with proxying(tmp_path, "") as proxied:
@@ -471,6 +471,19 @@ async def test_a_body_in_chunks_is_known_to_be_large(tmp_path: Path) -> None:
             async with front.client.post(f"{front.url}{PATH}", data=pieces(count)) as response:
                 assert (response.status, response.headers["X-Specgauge-Class"]) == (200, name)
         assert 6_000_034 in front.speculative.lengths
+
+
+async def test_a_quoted_path_is_the_same_path(tmp_path: Path) -> None:
+    """A path that is written otherwise, or a header that is there twice, evades no rule."""
+    rules = (
+        "  rules:\n    - {name: emb, when: {routes: [embeddings]}, pool: standard}\n"
+        "    - {name: admin, when: {paths: [/v1/admin]}, pool: standard}\n"
+    )
+    async with proxying(tmp_path, rules) as proxied:
+        paths = {"/v1/%65mbeddings?x=1": "emb", "/v1/%61dmin/a": "admin", "/v1/other": "other"}
+        for path, name in paths.items():
+            went = await proxied.front.ask(CHAT, path=path)
+            assert (went.status, went.traffic_class) == (200, name), path
 
 
 async def test_old_clients_are_served(tmp_path: Path) -> None:

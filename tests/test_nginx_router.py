@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -158,7 +159,7 @@ async def test_figures_of_a_request() -> None:
     assert abs(streamed["time"] - time.time()) < 60
 
 
-@pytest.mark.parametrize("mode", ["closed", "slam", "503"])
+@pytest.mark.parametrize("mode", ["closed", "slam", "500", "503"])
 async def test_the_speculative_pool_dies(mode: str) -> None:
     """Whatever way it dies, no request fails, and the log tells who answered."""
     async with routing(PLAYBOOK) as front:
@@ -239,6 +240,18 @@ async def test_a_stream_that_has_begun_is_not_asked_for_again() -> None:
         assert front.standard.asked == 0
 
 
+async def test_a_stream_that_ends_with_an_error_did_not_end_well() -> None:
+    """An engine that dies ends its streams in good form; the log does not take that for success."""
+    async with routing(PLAYBOOK) as front:
+        front.tell(flag=True)
+        await front.ask(STREAM)
+        front.speculative.mode = "error"
+        assert b"[DONE]" in (await front.ask(STREAM)).body
+        lines = await front.log(2)
+        assert [line["complete"] for line in lines] == ["1", ""]
+        assert {line["status"] for line in lines} == {200}
+
+
 async def test_standard_does_not_go_to_the_speculative_pool() -> None:
     """While the flag is off nothing goes there, not even where the standard pool is gone."""
     async with routing(PLAYBOOK) as front:
@@ -314,6 +327,45 @@ async def test_old_clients(version: str) -> None:
         assert (b"chunked" in got) == (version == "1.1")
         assert got.count(b'"at"') == 5
         assert b"[DONE]" in got
+
+
+BATCH = (
+    "  rules: [{name: batch, when: {header: {name: X-Traffic, values: [batch]}}, pool: standard}]\n"
+)
+
+
+async def test_odd_clients() -> None:
+    """A header that is there twice, none where one belongs, an id that is no text."""
+    async with routing(BATCH) as front:
+        front.tell(flag=True)
+        twice = "GET / HTTP/1.0\r\nHost: r\r\nX-Traffic: {}\r\nx-traffic: {}\r\n\r\n"
+        assert "X-Specgauge-Class: batch" in await front.say(twice.format("a", " batch "))
+        assert "X-Specgauge-Class: other" in await front.say(twice.format("batch", "a"))
+        # What is sent on is HTTP/1.1, which needs a Host.
+        assert f"X-Got-Host: 127.0.0.1:{front.port}" in await front.say("GET / HTTP/1.0\r\n\r\n")
+        odd = await front.say('GET / HTTP/1.0\r\nHost: r\r\nX-Request-Id: \xff"a\r\n\r\n')
+        assert re.search(r"X-Got-Id: [0-9a-f]{32}\r\n", odd)
+        assert "X-Got-Host: r\r\n" in odd
+        await front.log(4)
+
+
+async def test_answers_do_not_steer_the_router() -> None:
+    """What a server says to a proxy of nginx's kind is not done."""
+    async with routing(PLAYBOOK) as front:
+        front.tell(flag=True)
+        front.speculative.mode = "elsewhere"
+        went = await front.ask(CHAT)
+        assert (went.server, front.speculative.asked) == ("speculative", 1)
+
+
+async def test_a_state_of_the_time_to_come_is_old() -> None:
+    """After a clock that was set back, a sidecar that is gone does not rule for hours."""
+    async with routing(PLAYBOOK) as front:
+        front.tell(flag=True, age=-299.0)
+        await front.ask(CHAT)
+        front.tell(flag=True, age=-400.0)
+        await front.ask(CHAT)
+        assert [line["reason"] for line in await front.log(2)] == ["fallback", "flag_unknown"]
 
 
 async def test_the_sidecar_dies() -> None:

@@ -1,6 +1,7 @@
 """`specgauge render`: what it writes, what it says, how it ends."""
 
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -220,6 +221,25 @@ def test_unwritable_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert (code, out) == (2, [])
     place = tmp_path / "file" / ONE[0]
     assert err == [f"specgauge: {place}: Not a directory; choose another --output"]
+
+
+def test_nothing_is_half_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where one of several files has no place, what lay there stays, and no draft does."""
+    config = tmp_path / "specgauge.yaml"
+    config.write_text("routing: {}\n")
+    folder = tmp_path / "nginx"
+    (folder / "route.js").mkdir(parents=True)
+    (folder / "nginx.conf").write_text("old")
+    (folder / "nginx.conf").chmod(0o640)
+    command = ("nginx", "--config", str(config), "--output", str(tmp_path))
+    code, out, err = run(capsys, *command)
+    assert (code, out) == (2, [])
+    assert err[-1].endswith("route.js: Is a directory; choose another --output")
+    assert sorted(one.name for one in folder.iterdir()) == ["nginx.conf", "route.js"]
+    assert (folder / "nginx.conf").read_text() == "old"
+    (folder / "route.js").rmdir()
+    assert run(capsys, *command)[0] == 0
+    assert stat.S_IMODE((folder / "nginx.conf").stat().st_mode) == 0o640
 
 
 def test_unknown_kind(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from specgauge.report.figures import Figures, figures
 from specgauge.report.grid import MOST_POINTS, Answers, Line, Period
 from specgauge.report.growth import gaps, stretches
 from specgauge.report.latency import latency, median_of
-from specgauge.report.plots import by_load, over_time
+from specgauge.report.plots import WIDTH, by_load, over_time
 from specgauge.report.questions import Scope, questions
 from specgauge.report.recommend import recommend
 from specgauge.report.render import as_html, as_json, as_markdown, sentence
@@ -132,6 +132,14 @@ def test_not_a_number() -> None:
     assert group.acceptance.draft_tokens == pytest.approx(144 * 400.0)
     assert group.speed.speedup is not None
     assert group.speed.speedup.value == pytest.approx(1.5)
+
+
+def test_half_of_a_pair() -> None:
+    """Nor does a point count at which one of two is missing: some servers keep no NaN."""
+    broken = {at: one for at, one in steady(900.0).items() if at != 7}
+    found = reckoned(covered_seconds=[line(SERVER, broken)])
+    assert found == reckoned(covered_seconds=[line(SERVER, {**broken, 7: math.nan})])
+    assert found.groups[0].coverage.servers[0].not_numbers == 1
 
 
 def test_nothing_at_all() -> None:
@@ -583,6 +591,8 @@ def test_lines_break_where_nothing_is_known() -> None:
         )
     ]
     assert [tick.text for tick in by_load("x", bins).across] == ["1 to 2", "from 512"]
+    widest = 18.0  # of half a date, as browsers draw it
+    assert all(tick.at + widest <= WIDTH for tick in plot.across)
     assert by_load("x", []).whiskers == ()
 
 

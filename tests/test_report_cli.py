@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -94,10 +95,11 @@ def test_whom_it_asks(tmp_path: Path) -> None:
     assert given.token_file == str(tmp_path / "x")
     guard = (
         f"guard: {{prometheus: {{url: {URL}, token_file: {tmp_path}/token, "
-        "selector: 'job=\"x\"'}}\n"
+        "tenant: b, selector: 'job=\"x\"'}}\n"
     )
     shared = plan(configured(tmp_path, guard), url=None).server
-    assert (shared.url, shared.token_file) == (URL, str(tmp_path / "token"))
+    assert (shared.url, shared.token_file, shared.tenant) == (URL, str(tmp_path / "token"), "b")
+    assert plan(configured(tmp_path, guard), url="http://other").server.tenant is None
     secret = {"SPECGAUGE_REPORT_TOKEN": "s3cret"}
     assert plan(configured(tmp_path, own), env=secret, url=None).server.token == "s3cret"
 
@@ -185,9 +187,64 @@ async def test_failed_delivery(tmp_path: Path, capsys: pytest.CaptureFixture[str
         told = capsys.readouterr().err
         missing = await command(*words, "-o", str(tmp_path / "no" / "x.md"))
     assert (refused, missing) == (3, 2)
-    assert "webhook: 403" in told
+    assert f"http_status: webhook: POST {hook.url}/…: answered 403" in told
     assert "secret" not in told
     assert "No such file or directory; choose another --output" in capsys.readouterr().err
+
+
+async def test_webhook_that_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is told by what went wrong, with its port and without its path."""
+    async with flag_server(answer) as server:
+        words = (*WHEN, "--prometheus", server.url)
+        assert await command(*words, "--webhook", "http://127.0.0.1:1/secret") == 3
+    told = capsys.readouterr().err
+    assert "unreachable: webhook: POST http://127.0.0.1:1/…: cannot connect" in told
+    assert "secret" not in told
+
+
+async def test_output_that_is_no_file(tmp_path: Path) -> None:
+    """A device or a pipe gets the report and stays what it is; so does a link to a file."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link.md"
+    os.mkfifo(pipe)
+    link.symlink_to("week.md")
+    held = os.open(pipe, os.O_RDWR)
+    try:
+        async with flag_server(answer) as server:
+            words = (*WHEN, "--prometheus", server.url)
+            assert await command(*words, "-o", str(pipe)) == 0
+            assert await command(*words, "-o", str(link)) == 0
+        assert os.read(held, 1 << 16).startswith(b"# Speculative decoding")
+    finally:
+        os.close(held)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert sorted(files_in(tmp_path)) == ["link.md", "pipe", "week.md"]
+
+
+async def test_output_that_cannot_be_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is left of an attempt that failed at its end."""
+    (tmp_path / "week.md").mkdir()
+    async with flag_server(answer) as server:
+        words = (*WHEN, "--prometheus", server.url, "-o", str(tmp_path / "week.md"))
+        assert await command(*words) == 2
+    assert "Is a directory; choose another --output" in capsys.readouterr().err
+    assert files_in(tmp_path) == ["week.md"]
+
+
+@pytest.mark.parametrize("content", [None, "", "a\nb"], ids=["missing", "empty", "two lines"])
+async def test_token_that_cannot_be_read(
+    content: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is a fault of the command line, told before anybody is asked."""
+    if content is not None:
+        (tmp_path / "token").write_text(content)
+    async with flag_server(answer) as server:
+        words = (*WHEN, "--prometheus", server.url, "--token-file", str(tmp_path / "token"))
+        assert await command(*words) == 2
+    assert server.asked == []
+    assert f"token_file {tmp_path}/token " in capsys.readouterr().err
 
 
 WARNED = {"status": "success", "warnings": ["store gone"], "data": {}}
@@ -200,7 +257,12 @@ FAILED = {"status": "error", "errorType": "execution", "error": "too many sample
     [
         pytest.param(Reply(document=WARNED), "store gone", id="Thanos, a store is gone"),
         pytest.param(Reply(document=PARTIAL), "partial", id="VictoriaMetrics, a node is gone"),
-        pytest.param(Reply(status=422, document=FAILED), "422", id="Mimir, a limit"),
+        pytest.param(
+            Reply(status=422, document=FAILED),
+            "422 Unprocessable Entity, saying too many samples; pick fewer series with --selector",
+            id="Mimir, a limit",
+        ),
+        pytest.param(Reply(status=404), "address without /api/v1", id="too long an address"),
         pytest.param(Reply(document=FAILED), "too many samples", id="an error"),
         pytest.param(Reply(text="<html>login"), "HTML", id="a login"),
         pytest.param(Reply(document=[1]), "is the URL of Prometheus right?", id="another"),

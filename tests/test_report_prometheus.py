@@ -1,4 +1,7 @@
-"""The report over a real Prometheus: every number of it against the ticks that it is made of."""
+"""The report over a real Prometheus: every number of it against the ticks that it is made of.
+
+And over a real VictoriaMetrics, held against the same ticks.
+"""
 
 import asyncio
 import json
@@ -12,6 +15,7 @@ from typing import Any
 import pytest
 from tests.baselines import document as baseline_document
 from tests.fleets import running
+from tests.victoria import fill, victoria
 from tests.weeks import (
     BOUNDS,
     CELL,
@@ -217,14 +221,32 @@ def median(counts: Sequence[int]) -> float:
 async def test_every_number(prometheus: str, promtool: str, tmp_path: Path, week: Week) -> None:
     """Whatever the report says of a week is what the week's ticks say."""
     await keep(promtool, tmp_path, openmetrics([Kept(week=week)], further()))
-    text = json.dumps(baseline_document(hardware={"kv_blocks": 10_000}))
-    (tmp_path / "base.json").write_text(text)
-    config = tmp_path / "specgauge.yaml"
-    config.write_text(f"baseline: {{file: {tmp_path}/base.json}}\n")
-    words = ("--config", str(config), "--gpus-per-server", "4")
     async with running(prometheus, tmp_path) as url:
-        found = await reported(url, tmp_path, *words)
+        found = await reported(url, tmp_path, *configured(tmp_path))
         beside = await reported(url, tmp_path, "--last", "2d", "--compare-to", "2d")
+    check_every_number(found, week)
+    check_changes(beside, week)
+
+
+async def test_every_number_of_victoria(victoria_metrics: str, tmp_path: Path, week: Week) -> None:
+    """A VictoriaMetrics below a path that kept the same week gives the same numbers."""
+    async with victoria(victoria_metrics, tmp_path, prefix="/select/0/prometheus") as url:
+        await fill(url, openmetrics([Kept(week=week)], further()))
+        found = await reported(url, tmp_path, *configured(tmp_path))
+    check_every_number(found, week)
+
+
+def configured(folder: Path) -> tuple[str, ...]:
+    """Write a configuration with a baseline, and the options that name it."""
+    text = json.dumps(baseline_document(hardware={"kv_blocks": 10_000}))
+    (folder / "base.json").write_text(text)
+    config = folder / "specgauge.yaml"
+    config.write_text(f"baseline: {{file: {folder}/base.json}}\n")
+    return "--config", str(config), "--gpus-per-server", "4"
+
+
+def check_every_number(found: Json, week: Week) -> None:
+    """Hold a report on the whole week against its ticks."""
     (group,) = found["groups"]
     cells = stretches(week, START, END)
     assert (group["model_name"], group["cluster"]) == ("target", "")
@@ -240,7 +262,6 @@ async def test_every_number(prometheus: str, promtool: str, tmp_path: Path, week
     assert group["kv_cache"] == {
         "blocks": 9000, "baseline_blocks": 10_000, "lost": 1000, "reason": None,
     }  # fmt: skip
-    check_changes(beside, week)
 
 
 def check_acceptance(group: Json, cells: Sequence[Stretch]) -> None:

@@ -21,6 +21,7 @@ routing:
   decode_concurrency: {at_most: 8}
   rules:
     - {name: jobs, when: {header: {name: X-Traffic, values: [batch]}}, pool: standard}
+    - {name: vectors, when: {routes: [embeddings]}, pool: standard}
 """
 
 
@@ -46,6 +47,7 @@ def test_explain(tmp_path: Path, config: str, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == (
         "standard pool, class high-temperature (rule:high-temperature)\n"
         "  jobs: header x-traffic is not there\n"
+        "  vectors: route chat is none of embeddings\n"
         "  high-temperature: fits\n"
     )
 
@@ -73,6 +75,10 @@ def test_explain_what_takes_the_pool_away(
                      id="flag unknown"),
         pytest.param(["--header", "x-traffic:batch", "--load", "1"],
                      ("jobs", "standard", "rule:jobs"), id="header"),
+        pytest.param(["--header", "x-traffic:no", "--header", "X-Traffic:batch", "--load", "1"],
+                     ("jobs", "standard", "rule:jobs"), id="last header"),
+        pytest.param(["--path", "http://r/v1/%65mbeddings?a=b", "--load", "1"],
+                     ("vectors", "standard", "rule:vectors"), id="URL"),
     ],
 )  # fmt: skip
 def test_explain_json(
@@ -109,6 +115,7 @@ def test_explain_what_is_piped_in(config: str) -> None:
     [
         pytest.param(["none.json"], 3, "none.json: No such file or directory", id="no file"),
         pytest.param(["none.json", "--header", "x"], 2, "write it as 'Name: value'", id="header"),
+        pytest.param(["none.json", "--path", "v1"], 2, "--path v1: no path that a", id="path"),
         pytest.param(["none.json", "--flag", "maybe"], 2, "'maybe'", id="flag"),
     ],
 )
@@ -116,7 +123,7 @@ def test_refusals(
     capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
 ) -> None:
     """What cannot be read is exit 3, what is not understood 2."""
-    if "--header" in arguments:
+    if "--flag" not in arguments and len(arguments) > 1:
         arguments = [str(Path(__file__)), *arguments[1:]]
     assert main(["route", "explain", *arguments]) == code
     assert words in capsys.readouterr().err
@@ -132,7 +139,12 @@ def test_render_and_check(tmp_path: Path, config: str, capsys: pytest.CaptureFix
     """It writes three files, and finds one that was changed by hand."""
     command = ["render", "nginx", "--config", config, "--output", str(tmp_path)]
     assert main(command) == 0
-    written = capsys.readouterr().out.split()
+    told = capsys.readouterr()
+    written = told.out.split()
+    assert told.err.splitlines() == [
+        "nginx/nginx.conf: routing.pools.speculative is not set, so its server is 127.0.0.1:8000",
+        "nginx/nginx.conf: routing.pools.standard is not set, so its server is 127.0.0.1:8001",
+    ]
     assert written == ["nginx/nginx.conf", "nginx/route.js", "nginx/routes.json"]
     assert main([*command, "--check"]) == 0
     (tmp_path / "nginx" / "routes.json").write_text("{}")

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from specgauge.cli.route.settings import router_of, routes_of, told_of
+from specgauge.cli.route.switch import switch_of
 from specgauge.cli.settings import guard_of
 from specgauge.config import advice, load, schema
 from specgauge.config.routing_keys import MODULE, RoutingKeys
@@ -144,7 +145,7 @@ RULE = "routing: {rules: [{name: a, pool: speculative, when: {%s}}]}"
         ("routing: {rules: [{name: a, pool: standard}, {name: a, pool: standard}]}",
          'routing: rules: the class "a" is there twice'),
         ("routing: {presets: [playbook, playbook]}",
-         'routing: rules: the class "high-temperature" is there twice'),
+         'routing: rules or presets: the class "high-temperature" is there twice'),
         ("routing: {presets: [best]}", 'routing.presets[0]: "best" is not known here'),
         ("routing: {rules: [{name: other, pool: standard}]}", 'routing: rules: "other" is th'),
         ("routing: {pools: {speculative: {servers: []}}}",
@@ -168,6 +169,28 @@ RULE = "routing: {rules: [{name: a, pool: speculative, when: {%s}}]}"
         ("routing: {nginx: {module: '/x.so; evil'}}", "routing.nginx.module:"),
         ("routing: {nginx: {workers: 0}}", "routing.nginx.workers:"),
         ("routing: {nginx: {workers: many}}", 'routing.nginx.workers: "many" is not auto'),
+        ("routing: {rules: [{name: a}]}", "routing.rules[0].pool: missing; every rule needs one"),
+        ("routing: {rules: [{name: none, pool: standard}]}", 'routing: rules: "none" is what a re'),
+        ("routing: {rules: [{name: %s, pool: standard}]}" % ("a" * 41), "routing.rules[0].name:"),
+        (RULE % "temperature: {above: 2, below: 1}",
+         "routing.rules[0].when.temperature: no number lies within"),
+        (RULE % "max_tokens: {at_least: 2, below: 2}",
+         "routing.rules[0].when.max_tokens: no number lies within"),
+        (RULE % "header: {name: X-A, values: [' a']}",
+         'routing.rules[0].when.header.values[0]: " a" never comes'),
+        ("routing: {listen: '127.0.0.1:0'}", 'routing.listen: "127.0.0.1:0" has no port'),
+        ("routing: {pools: {standard: {servers: ['a:0']}}}", "routing.pools.standard.servers[0]:"),
+        ("routing: {listen: ':8001'}", 'routing: pools: "127.0.0.1:8001" is the router itself'),
+        ("routing: {timeouts: {read: 8d}}", "routing.timeouts.read: must be at most 7d"),
+        ("routing: {max_body: 65MiB, max_request: 1GiB}", "routing.max_body: must be at most 64M"),
+        ("routing: {keepalive: 10001}", "routing.keepalive: write a whole number from 1 to 10000"),
+        ("routing: {nginx: {workers: 9999}}", "routing.nginx.workers: 9999 is not auto or a n"),
+        ("routing: {state_file: s, access_log: s}",
+         "routing.access_log: is the same file as routing.state_file"),
+        ("routing: {access_log: 'a$b'}", "routing: access_log: "),
+        ('routing: {access_log: "a\\nb"}', "routing: access_log: "),
+        ("guard: {state_file: s}\nrouting: {state_file: s}",
+         "routing.state_file: is the same file as guard.state_file"),
         ("routing: 3", "routing: a mapping is expected, not a number"),
     ],
 )  # fmt: skip
@@ -214,6 +237,15 @@ def test_environment(tmp_path: Path) -> None:
             "routing: {access_log: l, decode_concurrency: {}}",
             ["routing.state_file: neither it nor"],
         ),
+        (
+            "routing: {access_log: l, presets: [playbook], rules: [{name: a, pool: standard}]}",
+            ["routing.rules: a takes every request, so that none comes to high-temp"],
+        ),
+        (
+            "routing: {access_log: l, presets: [production, playbook]}",
+            ["routing.rules: rest takes every request, so that none comes to high-temp"],
+        ),
+        ("routing: {access_log: l, presets: [playbook, production]}", []),
     ],
 )
 def test_advice(tmp_path: Path, text: str, told: list[str]) -> None:
@@ -223,6 +255,31 @@ def test_advice(tmp_path: Path, text: str, told: list[str]) -> None:
     assert [line.startswith(start) for line, start in zip(found, told, strict=True)] == [
         True
     ] * len(told)
+
+
+def test_bounds_that_meet(tmp_path: Path) -> None:
+    """One number alone is a range."""
+    text = RULE % "temperature: {at_least: 1, at_most: 1}"
+    keys = load(written(tmp_path, text), env={}, overrides={}).routing
+    assert keys is not None
+    assert keys.rules[0].when.temperature is not None
+
+
+def test_files_are_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A router runs elsewhere than the command that wrote it, however its file was named."""
+    text = (
+        "routing: {state_file: s, access_log: l}\nguard: {}\n"
+        "flag: {backend: haproxy, haproxy: {socket: a.sock, backend: b, server: c}}\n"
+    )
+    written(tmp_path, text)
+    monkeypatch.chdir(tmp_path)
+    config = load(Path("specgauge.yaml"), env={}, overrides={})
+    router, switch = router_of(config), switch_of(config)
+    assert router is not None
+    assert switch is not None
+    assert router.state_file == str(tmp_path / "s")
+    assert router.access_log == str(tmp_path / "l")
+    assert switch.socket == str(tmp_path / "a.sock")
 
 
 def test_the_router_obeys(tmp_path: Path) -> None:

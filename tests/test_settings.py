@@ -252,7 +252,7 @@ guard:
   state_file: state.json
   audit_file: audit.jsonl
   prometheus: {url: "https://p/x", token_file: token, ca_file: ca.pem, selector: 'a="b"',
-               interval: 30s, timeout: 10s}
+               tenant: t, interval: 30s, timeout: 10s}
   grafana: {url: "http://g:3000", token_file: token}
 flag:
   backend: etcd
@@ -317,6 +317,7 @@ flag:
             url="https://p/x",
             token_file=token,
             ca_file=pem,
+            tenant="t",
             selector='a="b"',
             interval=30.0,
             timeout=10.0,

@@ -13,7 +13,8 @@ from specgauge.model.guard import FlagStatus, GuardView, Phase
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.verdict import Judgement, Verdict, VerdictReason
 from specgauge.model.view import TargetView, View
-from specgauge.serve.trend import COLUMNS, MOST_SERIES, STRETCHES, Trend
+from specgauge.serve.points import COLUMNS
+from specgauge.serve.trend import MOST_SERIES, STRETCHES, Trend
 
 START = 1_000_000_020.0  # on the border of a minute
 FILE = base(line((1.0, 0.01), (64.0, 0.02)))
@@ -29,14 +30,16 @@ def view(
     flag: bool | None = None,
     load: float = 1.0,
     result: ScrapeResult = ScrapeResult.OK,
+    judged: Mapping[str, float] | None = None,
+    seconds: tuple[float, float] | None = None,
 ) -> View:
     """Make a view in which one target was scraped at a time."""
-    judged = Judgement(
+    verdict = Judgement(
         model_name=model,
         verdict=Verdict.PAYS,
         reason=VerdictReason.ABOVE_ONE,
         ratios={} if speedup is None else {"concurrency": speedup, "throughput": 9.0},
-        values={"breakeven_acceptance_length": 1.5},
+        values={"breakeven_acceptance_length": 1.5, **(judged or {})},
     )
     known = (
         derived(decode_concurrency=load, without=("tpot_seconds",))
@@ -51,8 +54,11 @@ def view(
         result=result,
         last_success=unix,
         models={model: known},
-        judgements={model: judged},
+        judgements={model: verdict},
         baselines={} if baseline is None else {model: baseline},
+        window_seconds=60.0,
+        baseline_seconds={} if seconds is None else {(model, "concurrency"): seconds[0]},
+        covered_seconds={} if seconds is None else {(model, "concurrency"): seconds[1]},
     )
     status = FlagStatus(key="k", backend="embedded", place="memory", desired=flag)
     guard = GuardView(target="t", dry_run=False, phase=Phase.ACTIVE, since=0.0, flag=status)
@@ -127,6 +133,40 @@ def test_a_day_is_kept_coarser_with_age() -> None:
         assert value == pytest.approx(1.0 + unix - START, abs=31.0), "the mean of its stretch"
     recent = points(trend, last, since=START + seconds - 60)
     assert 0 < len(recent) <= 13
+
+
+def test_what_is_judged_is_of_one_window() -> None:
+    """Beside a speedup stand the load, acceptance and steps of its own window, or nothing."""
+    trend = Trend()
+    shown = view(START, speedup=2.0, judged={"decode_concurrency": 3.0, "step_cost_ratio": 1.25})
+    trend.take(shown)
+    (point,) = points(trend, shown)
+    assert point["decode_concurrency"] == 3.0
+    assert point["tokens_per_step"] == 2.5
+    assert point["acceptance_length"] is None, "no drafts in the last seconds, whatever was before"
+    other = Trend()
+    other.take(view(START))
+    (point,) = points(other, view(START))
+    assert (point["acceptance_length"], point["breakeven_acceptance_length"]) == (3.0, None)
+
+
+def test_a_load_that_moves_reads_as_no_loss() -> None:
+    """What tokens would have cost is summed interval by interval, over the window alone."""
+    trend = Trend()
+    for second in range(200):
+        spent = 2.0 * second
+        usual = spent if second < 100 else 200.0 + 3.0 * (spent - 200.0)
+        shown = view(START + second, tpot=0.004, baseline=FILE, load=2.0, seconds=(usual, spent))
+        trend.take(shown)
+    found = points(trend, view(START))
+    of_curve = pytest.approx(0.01, rel=0.05)
+    assert found[0]["baseline_tpot_seconds"] == of_curve, "the first is of the curve"
+    assert found[90]["baseline_tpot_seconds"] == pytest.approx(0.004)
+    assert found[130]["baseline_tpot_seconds"] == pytest.approx(0.004 * 2.0)
+    assert found[199]["baseline_tpot_seconds"] == pytest.approx(0.012)
+    anew = view(START + 200, tpot=0.004, baseline=FILE, load=2.0, seconds=(1.0, 1.0))
+    trend.take(anew)
+    assert points(trend, anew)[200]["baseline_tpot_seconds"] == of_curve
 
 
 def test_unknown_values_are_left_out_of_means() -> None:

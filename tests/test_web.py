@@ -129,7 +129,7 @@ async def test_page_loads_nothing_from_elsewhere(running: Running) -> None:
     assert response.headers["X-Content-Type-Options"] == "nosniff"
     assert "http://" not in page
     assert "https://" not in page
-    for name in ("page.js", "page.css"):
+    for name in ("page.js", "words.js", "tables.js", "charts.js", "page.css"):
         assert f'"{name}"' in page
 
 

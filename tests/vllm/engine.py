@@ -95,6 +95,7 @@ class Engine:
     python: Path
     log: Path
     speculative: Mapping[str, Any] | None = None
+    options: tuple[str, ...] = ()
     port: int = field(default_factory=free_port)
     start_seconds: list[float] = field(default_factory=list)
     _process: subprocess.Popen[bytes] | None = None
@@ -139,6 +140,15 @@ class Engine:
             self._leash.stdin.close()
         self._process = self._leash = None
 
+    def kill_core(self) -> None:
+        """End only the process that computes, as the kernel does when memory runs out."""
+        assert self._process is not None
+        tasks = Path(f"/proc/{self._process.pid}/task")
+        children = " ".join(file.read_text() for file in tasks.glob("*/children")).split()
+        named = {int(pid): Path(f"/proc/{pid}/comm").read_text() for pid in children}
+        (core,) = (pid for pid, name in named.items() if "EngineCor" in name)
+        os.kill(core, signal.SIGKILL)
+
     def spec_lines(self) -> list[SpecLine]:
         """Read what the server has logged about speculation so far."""
         return spec_lines(self.log.read_text(errors="replace"))
@@ -154,7 +164,7 @@ class Engine:
         command += ["--max-model-len", "1024", "--max-num-seqs", "16", "--enforce-eager"]
         if self.speculative is not None:
             command += ["--speculative-config", json.dumps(self.speculative)]
-        return command
+        return [*command, *self.options]
 
     def _await_health(self, deadline: float) -> None:
         while self._process is not None and self._process.poll() is None:

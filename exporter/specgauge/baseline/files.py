@@ -63,7 +63,13 @@ def load_dir(path: Path) -> Folder:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Put a text in place of a file: a reader sees the old one or the new one, never a part."""
+    """Put a text in place of a file: a reader sees the old one or the new one, never a part.
+
+    A device or a pipe gets the text and stays what it is.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        _write_through(path, text)
+        return
     goal = path.resolve()  # a link stays a link
     draft = goal.with_name(f".{goal.name}.{os.getpid()}.part")
     try:
@@ -78,8 +84,18 @@ def write_atomically(path: Path, text: str) -> None:
         raise BaselineError([f"{path}: {error.strerror}; nothing was written"]) from error
 
 
+def _write_through(path: Path, text: str) -> None:
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise BaselineError([f"{path}: {error.strerror}"]) from error
+
+
 def require_writable(path: Path) -> None:
     """Refuse a place that cannot be written before an hour is spent on what belongs there."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        return  # a device or a pipe: it is opened only once
     folder = path.resolve().parent
     if not folder.is_dir():
         raise BaselineError([f"{path}: no folder {folder}; make it first"])

@@ -156,6 +156,14 @@ def _read_duration(_: click.Context, parameter: click.Parameter, text: str | Non
         raise click.BadParameter(str(error), param=parameter) from None
 
 
+def _read_listen(_: click.Context, parameter: click.Parameter, text: str) -> str:
+    try:
+        parse_listen(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=parameter) from None
+    return text
+
+
 @click.command(epilog="\b\nExample:\n  specgauge demo --speed 20")
 @click.option(
     "--speed",
@@ -167,6 +175,7 @@ def _read_duration(_: click.Context, parameter: click.Parameter, text: str | Non
 @click.option(
     "--listen",
     metavar="HOST:PORT",
+    callback=_read_listen,
     default="127.0.0.1:9843",
     show_default=True,
     help="Where the sidecar listens.",

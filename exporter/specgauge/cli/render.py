@@ -1,7 +1,11 @@
 """`specgauge render`: writes the files that an SRE imports, or says which are not current."""
 
+import errno
 import importlib
+import os
+import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -76,11 +80,26 @@ def _present(path: Path) -> bytes | None:
 
 
 def _write(made: Iterable[RenderedFile], folder: Path) -> Iterable[str]:
-    for one in made:
-        path = folder / one.path
-        try:
+    """Write all files beside their places, then put them there: old or new, never a half one."""
+    drafts: list[tuple[Path, Path]] = []
+    path = folder
+    try:
+        for one in made:
+            path = folder / one.path
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(one.text, encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise UsageError(f"{path}: {error.strerror}; choose another --output") from None
-        yield one.path
+            goal = path.resolve()  # a link stays a link
+            if goal.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            drafts.append((goal.with_name(f".{goal.name}.{os.getpid()}.part"), goal))
+            drafts[-1][0].write_text(one.text, encoding="utf-8", newline="\n")
+        for draft, path in drafts:
+            if path.exists():
+                shutil.copymode(path, draft)
+            draft.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; choose another --output") from None
+    finally:
+        for draft, _ in drafts:
+            with suppress(OSError):
+                draft.unlink()
+    return [one.path for one in made]

@@ -143,6 +143,7 @@ def _prometheus(guard: GuardKeys) -> PrometheusSettings | None:
         token_file=_text(keys.token_file),
         token=given_secret(keys.token),
         ca_file=_text(keys.ca_file),
+        tenant=keys.tenant,
         selector=keys.selector,
         interval=keys.interval,
         timeout=keys.timeout,

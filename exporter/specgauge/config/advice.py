@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from specgauge.config.flag_keys import FlagKeys
 from specgauge.config.guard_keys import GuardKeys
 from specgauge.config.models import Config
+from specgauge.config.routing_keys import RoutingKeys
+from specgauge.config.routing_rule_keys import WhenKeys
 from specgauge.model.obedience import moves_traffic
+from specgauge.routing.presets import PRESETS
+from specgauge.routing.rules import When
 
 
 def advice(config: Config) -> tuple[str, ...]:
@@ -39,8 +43,24 @@ def _routing(config: Config) -> Iterator[str]:
             "routing.state_file: neither it nor routing.state_url is set, so the router knows no "
             "flag and no load; set one of them"
         )
+    yield from _unreached(keys)
     if keys.access_log is None:
         yield "routing.access_log: none, so classes are routed but not measured"
+
+
+def _unreached(keys: RoutingKeys) -> Iterator[str]:
+    """Name the classes that come after one that takes every request."""
+    ready = [(rule.name, rule.when == When()) for name in keys.presets for rule in PRESETS[name]]
+    every = [(rule.name, _takes_all(rule.when)) for rule in keys.rules] + ready
+    for place, (name, takes_all) in enumerate(every, start=1):
+        if takes_all and place < len(every):
+            after = ", ".join(one for one, _ in every[place:])
+            yield f"routing.rules: {name} takes every request, so that none comes to {after}"
+            return
+
+
+def _takes_all(when: WhenKeys) -> bool:
+    return when.model_copy(update={"decode_concurrency": None}) == WhenKeys()
 
 
 def _evidence(config: Config, guard: GuardKeys) -> Iterator[str]:

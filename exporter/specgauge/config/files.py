@@ -41,6 +41,14 @@ _LATER = frozenset(
         ("routing", "access_log_state_file"),
     }
 )  # fmt: skip
+# These are written anew as a whole, so that a device or a pipe would be gone.
+_REPLACED = frozenset(
+    {
+        ("guard", "state_file"), ("flag", "embedded", "file"), ("flag", "file", "path"),
+        ("flag", "nginx", "file"), ("flag", "production-stack", "file"),
+        ("routing", "state_file"), ("routing", "access_log_state_file"),
+    }
+)  # fmt: skip
 _CHECKS = {"bearer_file": header_safe, "token_file": header_safe, "basic_file": user_password}
 
 
@@ -106,7 +114,7 @@ def unreadable_files(document: dict[str, Any]) -> Iterator[Issue]:
             continue
         try:
             if path in _LATER:
-                _later(Path(value))
+                _later(Path(value), replaced=path in _REPLACED)
             elif name == "dir":
                 _folder(Path(value))
             elif check := _CHECKS.get(name):
@@ -124,9 +132,11 @@ def names_file(path: KeyPath, value: object) -> bool:
     return str(path[-1]).endswith("_file") or path in _PATHS
 
 
-def _later(path: Path) -> None:
+def _later(path: Path, *, replaced: bool) -> None:
     if path.is_dir():
         raise ConfigError([f"{path}: a folder; name a file in it"])
+    if replaced and path.exists() and not path.is_file():
+        raise ConfigError([f"{path}: a device or a pipe, which would be replaced; name a file"])
     if not path.parent.is_dir():
         raise ConfigError([f"{path}: the folder {path.parent} is not there; make it first"])
 

@@ -50,7 +50,7 @@ def broken_guard_rules(document: dict[str, Any]) -> Iterator[Issue]:
         yield from _times(document, guard)
         for name in ("prometheus", "grafana"):
             yield from one_of(mapping(guard.get(name)), ("guard", name), ("token", "token_file"))
-        yield from _files(document, guard)
+    yield from _files(document, mapping(guard))
     if isinstance(flag := document.get("flag"), dict):
         yield from _backend(flag, chosen_backend(document))
 
@@ -64,6 +64,9 @@ def _files(document: dict[str, Any], guard: dict[str, Any]) -> Iterator[Issue]:
         (("guard", name), guard.get(name)) for name in _WRITTEN
     ]
     written.append((("flag", backend, own), section.get(own)))
+    routing = mapping(document.get("routing"))
+    states = ("state_file", "access_log_state_file")
+    written += [(("routing", name), routing.get(name)) for name in states]
     read: list[tuple[tuple[str, ...], object]] = [
         (("guard", "freeze_file"), guard.get("freeze_file")),
         (("guard", "prometheus", "token_file"), mapping(guard.get("prometheus")).get("token_file")),
@@ -71,6 +74,7 @@ def _files(document: dict[str, Any], guard: dict[str, Any]) -> Iterator[Issue]:
         (("baseline", "file"), mapping(document.get("baseline")).get("file")),
         (("token_file",), document.get("token_file")),
         (("flag", backend, "token_file"), section.get("token_file")),
+        (("routing", "access_log"), routing.get("access_log")),
     ]
     if backend == "production-stack":
         read += [(("flag", backend, name), section.get(name)) for name in ("on", "off")]

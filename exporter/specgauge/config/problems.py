@@ -80,13 +80,20 @@ def _message(fault: ErrorDetails) -> str:
         case "value_error":
             return str(fault["ctx"]["error"])
         case "missing":
-            whose = "target" if path[0] == "targets" else str(path[-2] if len(path) > 1 else "file")
-            return f"missing; every {whose} needs one"
+            return f"missing; every {_owner(path)} needs one"
         case "extra_forbidden":
             return _extra(path)
         case kind:
             wanted = _EXPECTED.get(kind, "another value")
             return f"{wanted} is expected, not {kind_of(fault['input'])}"
+
+
+def _owner(path: KeyPath) -> str:
+    """Name what a key belongs to: its section, one of a list as `rule` of `rules`, or the file."""
+    names = [part for part in path[:-1] if isinstance(part, str)]
+    if not names:
+        return "file"
+    return names[-1].removesuffix("s") if isinstance(path[-2], int) else names[-1]
 
 
 def _extra(path: KeyPath) -> str:

@@ -39,7 +39,8 @@ class ReportKeys(BaseModel):
         default=None, description="PEM file with the authorities to trust instead of the system's."
     )
     tenant: Line | None = Field(
-        default=None, description="Tenant of a Mimir: sent as X-Scope-OrgID."
+        default=None,
+        description="Tenant of a Mimir or Thanos: sent as X-Scope-OrgID and THANOS-TENANT.",
     )
     selector: Selector = Field(
         default=None, description='Label matchers that pick series, as cluster="a".'

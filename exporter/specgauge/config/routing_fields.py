@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from specgauge.config.address import parse_listen
-from specgauge.config.fields import OPTIONAL_TEXT, shown, text
+from specgauge.config.fields import OPTIONAL_TEXT, Duration, Listen, Size, shown, text
 from specgauge.routing.presets import PRESETS
 from specgauge.routing.rules import CLASS_PATTERN, PATTERNS
 from specgauge.routing.shape import ROUTE_NAMES
-from specgauge.units import quote
+from specgauge.units import format_duration, format_size, quote
 
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\]"
 _SERVER = rf"(?:{_HOST}):[0-9]{{1,5}}"
@@ -22,6 +22,10 @@ _HEADER = r"[A-Za-z][A-Za-z0-9-]{0,63}"
 _PATH = r"/[A-Za-z0-9/._~@:+-]{0,199}"
 _LONGEST_TEXT = 200
 _MOST = 10**9
+_LONGEST_WAIT = 7 * 86400.0
+_LARGEST_BODY = 64 << 20
+_MOST_WORKERS = 1024
+_MOST_IDLE = 10_000
 
 
 def _one_of(form: str, what: str) -> Callable[[object], str]:
@@ -35,8 +39,14 @@ def _one_of(form: str, what: str) -> Callable[[object], str]:
 
 def _server(value: object) -> str:
     server = _one_of(_SERVER, "a server; write host:port, without http://")(value)
-    parse_listen(server)
-    return server
+    return _with_port(server)
+
+
+def _with_port(value: str) -> str:
+    """Refuse port 0, for there is no telling which one that would be."""
+    if parse_listen(value).port == 0:
+        raise ValueError(f"{quote(value)} has no port that can be told; write one from 1")
+    return value
 
 
 def _listed(names: tuple[str, ...]) -> Callable[[object], str]:
@@ -73,7 +83,34 @@ def _answer(value: object) -> bool | None:
 
 
 def _workers(value: object) -> str:
-    return str(value) if type(value) is int and value >= 1 else _one_of("auto", "auto or 1")(value)
+    if value == "auto" or (type(value) is int and 1 <= value <= _MOST_WORKERS):
+        return str(value)
+    raise ValueError(f"{shown(value)} is not auto or a number from 1 to {_MOST_WORKERS}")
+
+
+def _idle(value: object) -> int:
+    if type(value) is int and 1 <= value <= _MOST_IDLE:
+        return value
+    raise ValueError(f"write a whole number from 1 to {_MOST_IDLE}, not {shown(value)}")
+
+
+def _unpadded(value: object) -> str:
+    words = _plain(value)
+    if words != words.strip():
+        raise ValueError(f"{shown(words)} never comes: blanks around a header's value do not count")
+    return words
+
+
+def _wait(value: float) -> float:
+    if value > _LONGEST_WAIT:
+        raise ValueError(f"must be at most {format_duration(_LONGEST_WAIT)}")
+    return value
+
+
+def _body(value: int) -> int:
+    if value > _LARGEST_BODY:
+        raise ValueError(f"must be at most {format_size(_LARGEST_BODY)}: it is held in memory")
+    return value
 
 
 def _file_path(value: object) -> str:
@@ -105,7 +142,10 @@ _POOLS = ("speculative", "standard")
 ClassName = Annotated[
     str,
     BeforeValidator(
-        _one_of(CLASS_PATTERN, "the name of a class; write a-z, 0-9, _ and -, from a letter on")
+        _one_of(
+            CLASS_PATTERN,
+            "the name of a class; write a-z, 0-9, _ and -, from a letter on, at most 40",
+        )
     ),
     _form(CLASS_PATTERN),
 ]
@@ -127,6 +167,19 @@ Plain = Annotated[
     BeforeValidator(_plain),
     WithJsonSchema({"type": "string", "minLength": 1, "maxLength": _LONGEST_TEXT}),
 ]
+HeaderValue = Annotated[
+    str,
+    BeforeValidator(_unpadded),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": _LONGEST_TEXT}),
+]
+Front = Annotated[Listen, AfterValidator(_with_port)]
+Wait = Annotated[Duration, AfterValidator(_wait)]
+Body = Annotated[Size, AfterValidator(_body)]
+Idle = Annotated[
+    int,
+    BeforeValidator(_idle),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": _MOST_IDLE}),
+]
 Bound = Annotated[
     float | None,
     BeforeValidator(_bound),
@@ -138,7 +191,14 @@ Answer = Annotated[
 Workers = Annotated[
     str,
     BeforeValidator(_workers),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": "auto"}]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": _MOST_WORKERS},
+                {"const": "auto"},
+            ]
+        }
+    ),
 ]
 FullPath = Annotated[str, BeforeValidator(_file_path), _form(r"/[A-Za-z0-9/._+-]{1,1000}")]
 SidecarUrl = Annotated[

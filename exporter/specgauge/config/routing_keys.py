@@ -8,14 +8,18 @@ from typing import Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from specgauge.config.fields import Duration, File, Listen, Size
-from specgauge.config.guard_fields import Times
+from specgauge.config.address import parse_listen
+from specgauge.config.fields import Duration, File, Size
 from specgauge.config.routing_fields import (
+    Body,
+    Front,
     FullPath,
+    Idle,
     PoolName,
     Preset,
     Server,
     SidecarUrl,
+    Wait,
     Workers,
 )
 from specgauge.config.routing_rule_keys import LoadKeys, RuleKeys
@@ -26,6 +30,21 @@ from specgauge.units import format_duration, quote
 
 MODULE = "/usr/lib/nginx/modules/ngx_http_js_module.so"
 """Where Debian has nginx's JavaScript module."""
+
+
+_RESERVED = {
+    OTHER: "the class of what no rule takes",
+    "none": "what a request is called that was refused before it had a class",
+}
+_EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - what is compared, not listened on
+_HERE = ("127.0.0.1", "::1", "localhost")
+
+
+def _is_itself(listen: str, server: str) -> bool:
+    """Tell whether a server is the address that the router listens on, as far as is seen."""
+    own, other = parse_listen(listen), parse_listen(server)
+    hosts = _HERE if own.host in _EVERYWHERE else (own.host,)
+    return own.port == other.port and other.host in hosts
 
 
 def _seconds(default: float, description: str) -> float:
@@ -93,8 +112,8 @@ class TimeoutKeys(BaseModel):
 
     model_config = SETTINGS
 
-    connect: Duration = _seconds(2.0, "For the connection.")
-    read: Duration = _seconds(600.0, "For the next byte; longer than the longest answer.")
+    connect: Wait = _seconds(2.0, "For the connection.")
+    read: Wait = _seconds(600.0, "For the next byte; longer than the longest answer.")
 
 
 class NginxKeys(BaseModel):
@@ -111,7 +130,7 @@ class RoutingKeys(BaseModel):
 
     model_config = SETTINGS
 
-    listen: Listen = Field(default="0.0.0.0:8080", description="Address that the router serves on.")
+    listen: Front = Field(default="0.0.0.0:8080", description="Address that the router serves on.")
     pools: PoolsKeys = Field(default_factory=PoolsKeys, description="The servers of both pools.")
     rules: tuple[RuleKeys, ...] = Field(
         default=(), description="Classes of traffic; the first rule that fits counts."
@@ -125,7 +144,7 @@ class RoutingKeys(BaseModel):
     decode_concurrency: LoadKeys | None = Field(
         default=None, description="Live load for every class without a limit of its own."
     )
-    max_body: Size = Field(
+    max_body: Body = Field(
         default=1 << 20,
         description="Largest body that is looked into, held in memory.",
         json_schema_extra={"default": "1MiB"},
@@ -159,7 +178,7 @@ class RoutingKeys(BaseModel):
     timeouts: TimeoutKeys = Field(
         default_factory=TimeoutKeys, description="How long the router waits for a server."
     )
-    keepalive: Times = Field(
+    keepalive: Idle = Field(
         default=32, description="Idle connections that each worker keeps to a pool."
     )
     nginx: NginxKeys = Field(default_factory=NginxKeys, description="Of nginx alone.")
@@ -169,21 +188,31 @@ class RoutingKeys(BaseModel):
         """Whether the router knows what the sidecar says, and so obeys its flag."""
         return self.state_file is not None or self.state_url is not None
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The classes in the order of their rules, those of presets last."""
+        ready = (rule.name for name in self.presets for rule in PRESETS[name])
+        return (*(rule.name for rule in self.rules), *ready)
+
     @model_validator(mode="after")
     def _fit(self) -> Self:
-        ready = (rule.name for name in self.presets for rule in PRESETS[name])
-        names = Counter([*(rule.name for rule in self.rules), *ready])
+        names = Counter(self.names)
         if twice := [name for name, times in names.items() if times > 1]:
-            raise ValueError(f"rules: the class {quote(twice[0])} is there twice")
-        if OTHER in names:
-            raise ValueError(f"rules: {quote(OTHER)} is the class of what no rule takes")
-        if self.state_file is not None and self.state_url is not None:
-            raise ValueError("state_url: state_file is set too; keep one of them")
-        if self.access_log_state_file and self.access_log_state_file in {
-            self.access_log,
-            self.state_file,
-        }:
-            raise ValueError("access_log_state_file: is another file of this section")
+            place = "rules or presets" if self.presets else "rules"
+            raise ValueError(f"{place}: the class {quote(twice[0])} is there twice")
+        if reserved := [name for name in _RESERVED if name in names]:
+            raise ValueError(f"rules: {quote(reserved[0])} is {_RESERVED[reserved[0]]}")
+        self._files_fit()
+        servers = (*self.pools.speculative.servers, *self.pools.standard.servers)
+        if loops := [one for one in servers if _is_itself(self.listen, one)]:
+            raise ValueError(f"pools: {quote(loops[0])} is the router itself, by routing.listen")
         if self.max_request < self.max_body:
             raise ValueError("max_request: must not be below max_body")
         return self
+
+    def _files_fit(self) -> None:
+        if self.state_file is not None and self.state_url is not None:
+            raise ValueError("state_url: state_file is set too; keep one of them")
+        path = str(self.access_log)
+        if "$" in path or not path.isprintable():
+            raise ValueError(f"access_log: {quote(path)}: no router takes $ or control characters")

@@ -12,6 +12,7 @@ from specgauge.config.routing_fields import (
     Bound,
     ClassName,
     HeaderName,
+    HeaderValue,
     PathStart,
     Pattern,
     Plain,
@@ -35,6 +36,12 @@ class RangeKeys(BaseModel):
     def _some(self) -> Self:
         if all(bound is None for _, bound in self):
             raise ValueError("set one of above, at_least, below, at_most")
+        lows = [low for low in (self.above, self.at_least) if low is not None]
+        highs = [high for high in (self.below, self.at_most) if high is not None]
+        if lows and highs and max(lows) >= min(highs):
+            strict = max(lows) == self.above or min(highs) == self.below
+            if strict or max(lows) > min(highs):
+                raise ValueError("no number lies within these bounds")
         return self
 
 
@@ -61,7 +68,7 @@ class HeaderKeys(BaseModel):
     model_config = SETTINGS
 
     name: HeaderName = Field(description="Its name, in any case.")
-    values: tuple[Plain, ...] = Field(
+    values: tuple[HeaderValue, ...] = Field(
         default=(), description="Values of which it must have one, to the letter."
     )
 

@@ -35,6 +35,9 @@ def broken_rules(document: dict[str, Any]) -> Iterator[Issue]:
     yield from _decision(document)
     yield from _staleness(document)
     yield from one_of(document, (), ("token", "token_file"))
+    report = mapping(document.get("report"))
+    yield from one_of(report, ("report",), ("token", "token_file"))
+    yield from one_of(report, ("report",), ("webhook", "webhook_file"))
     if not isinstance(targets, list):
         return
     yield from _names(targets)

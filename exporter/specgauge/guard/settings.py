@@ -28,7 +28,7 @@ class FlagSettings:
 class PrometheusSettings:
     """The Prometheus that knows all members of a pool; times in seconds.
 
-    A token is in its file or, from the environment, in `token`; `tenant` is Mimir's.
+    A token is in its file or, from the environment, in `token`; `tenant` is Mimir's or Thanos'.
     """
 
     url: str

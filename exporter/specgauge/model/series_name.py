@@ -7,6 +7,10 @@ MODEL = "model_name"
 ENGINE = "engine"
 PER_MODEL = (TARGET, MODEL)
 PER_ENGINE = (TARGET, MODEL, ENGINE)
+REPLICAS = (
+    "prometheus_replica", "receive_replica", "thanos_replica", "replica", "__replica__",
+)  # fmt: skip
+"""Labels that tell two Prometheus of a pair apart, who both scraped the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ def haproxy(options: Options) -> Iterator[RenderedFile]:
         return
     every = tuple(map(ask, router.routes.rules))
     asked = tuple(one for one in every if not one.refused)
-    notes = tuple(_notes(router, every, switch))
+    notes = (*router.notes, *_notes(router, every, switch))
     text = fill(
         "haproxy/haproxy.cfg",
         options,

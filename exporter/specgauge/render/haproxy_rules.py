@@ -60,7 +60,7 @@ def _of_head(when: When) -> Iterator[str]:
     if when.routes:
         yield f"{{ var(txn.route) -m str {' '.join(when.routes)} }}"
     if when.paths:
-        yield f"{{ path -m beg -- {_any(when.paths)} }}"
+        yield f"{{ path,url_dec -m beg -- {_any(when.paths)} }}"
     if when.header is not None:
         yield f"{{ req.fhdr({when.header.name},-1) -m str -- {_any(when.header.values)} }}"
 
@@ -99,4 +99,4 @@ def _refused(when: When) -> Iterator[str]:
 def routes() -> Iterator[tuple[str, str]]:
     """Give each route with the condition that a path leads to it; the first that holds counts."""
     for end, name in _ENDS:
-        yield name, f"{{ path -m end {end} }}"
+        yield name, f"{{ path,url_dec -m end {end} }}"

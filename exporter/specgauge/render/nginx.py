@@ -29,7 +29,7 @@ def nginx(options: Options) -> Iterator[RenderedFile]:
         listen=listen_of(router),
         pools=(("speculative", router.speculative), ("standard", router.standard)),
     )
-    yield RenderedFile(path=f"{_FOLDER}/nginx.conf", text=configuration)
+    yield RenderedFile(path=f"{_FOLDER}/nginx.conf", text=configuration, notes=router.notes)
     yield RenderedFile(path=f"{_FOLDER}/route.js", text=script())
     yield RenderedFile(path=f"{_FOLDER}/routes.json", text=table_for(router))
 

@@ -10,7 +10,8 @@ class Router:
     """One router before two pools; times in seconds, sizes in bytes, servers as host:port.
 
     At most one of `state_file` and `state_url` is set; with neither it obeys no flag and knows
-    no load. `workers` is a number or `auto`; it and `module` are nginx's alone.
+    no load. `workers` is a number or `auto`; it and `module` are nginx's alone. `assumed` names
+    the pools whose servers nobody wrote down.
     """
 
     routes: Routes = field(default_factory=Routes)
@@ -27,3 +28,13 @@ class Router:
     keepalive: int = 32
     module: str = "/usr/lib/nginx/modules/ngx_http_js_module.so"
     workers: str = "auto"
+    assumed: tuple[str, ...] = ("speculative", "standard")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is not as somebody who wrote the configuration may think."""
+        servers = {"speculative": self.speculative, "standard": self.standard}
+        return tuple(
+            f"routing.pools.{name} is not set, so its server is {', '.join(servers[name])}"
+            for name in self.assumed
+        )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 WIDTH, HEIGHT = 720.0, 200.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 12.0, 12.0, 24.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 22.0, 12.0, 24.0
 _MOST_DAYS = 8
 _STEPS = (0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 _TICKS = 5.0

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from specgauge.model import class_names, guard_names, names
 from specgauge.model.quantity import Kind, Quantity
+from specgauge.model.series_name import REPLICAS
 from specgauge.report.grid import Grid, Period
 
 QUANTITY = "specgauge_quantity"
-REPLICAS = "prometheus_replica, receive_replica, thanos_replica, replica, __replica__"
 
 _E2E = names.HISTOGRAMS[Quantity.E2E].name
 _SPEED = 'basis="concurrency"'
@@ -148,7 +148,7 @@ def _cache(scope: Scope) -> str:
 
 def _once(expression: str) -> str:
     """Count what two Prometheus of a pair both saw once."""
-    return f"max without ({REPLICAS}) ({expression})"
+    return f"max without ({', '.join(REPLICAS)}) ({expression})"
 
 
 def _pick(series: str, *matchers: str) -> str:

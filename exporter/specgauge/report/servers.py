@@ -16,6 +16,8 @@ from specgauge.report.questions import COUNTERS, GAUGES, QUANTITY
 Key = frozenset[tuple[str, str]]
 Points = Mapping[int, float]
 
+_TOGETHER = (("draft_tokens", "accepted_tokens"), ("baseline_seconds", "covered_seconds"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupName:
@@ -98,8 +100,13 @@ def clean(line: Line) -> dict[int, float]:
 def _server(
     labels: Mapping[str, str], levels: Mapping[str, Points], gauges: Mapping[str, Points]
 ) -> Server:
-    """Take a server's series; a point at which one is no number is left out of all of them."""
+    """Take a server's series; a point at which one is no number is left out of all of them.
+
+    Some servers keep nothing there, so that one of two that are always told together is missing.
+    """
     bad = {at for points in levels.values() for at, one in points.items() if not math.isfinite(one)}
+    for one, other in _TOGETHER:
+        bad |= levels.get(one, {}).keys() ^ levels.get(other, {}).keys()
     kept = {
         name: {at: one for at, one in points.items() if at not in bad}
         for name, points in levels.items()

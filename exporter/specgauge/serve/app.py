@@ -14,6 +14,7 @@ from specgauge.guard.settings import GuardSettings
 from specgauge.model.baseline import Baseline
 from specgauge.model.guard import Blind, Look
 from specgauge.model.settings import Settings, TargetSettings
+from specgauge.model.traffic import LogState
 from specgauge.model.view import TargetView, View
 from specgauge.serve.appoint import check_guard, guarded_name, judging, make_guardian
 from specgauge.serve.classes.desk import ClassDesk
@@ -99,7 +100,7 @@ class Sidecar:
             token=lambda: self._settings.token,
             running=lambda: all(not task.done() for _, task in self._loops.values()),
             guard=lambda: self._guardian,
-            trend=lambda since: self._trend.document(self._view, since=since),
+            trend=lambda asked: self._trend.series(self._view, asked),
             events=self._events.stream,
             routes=self._routes.answer,
         )
@@ -283,6 +284,8 @@ class Sidecar:
             "status": status_document(view),
             "guard": guard_document(view.guard),
             "trend": self._trend.document(view, since=self._pace.unix() - _FRESH_SECONDS),
+            "classes": str(LogState.OFF if view.classes is None else view.classes.state),
+            "acting": self._settings.token is not None,
         }
 
     def _make_oven(self) -> Oven:

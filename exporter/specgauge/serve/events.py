@@ -14,7 +14,11 @@ from aiohttp import web
 MOST_PAGES = 64
 """Open streams at a time; one more is answered 503, so that nobody can exhaust the sidecar."""
 
-_HEARTBEAT_SECONDS = 15.0
+_HEARTBEAT_SECONDS = 5.0
+_STUCK_SECONDS = 30.0
+_BEAT = b"event: beat\ndata: {}\n\n"
+"""An event, not a comment, so that the page itself can tell a quiet sidecar from a hung one."""
+
 _PACE_SECONDS = 0.5
 _HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -55,6 +59,9 @@ class Events:
             await self._tell(response)
         except ConnectionError:
             pass  # the page was closed
+        except TimeoutError:
+            if request.transport is not None:  # it never reads: its place is for another
+                request.transport.abort()
         finally:
             self._pages -= 1
         return response
@@ -68,10 +75,10 @@ class Events:
                     async with asyncio.timeout(_HEARTBEAT_SECONDS):
                         await changed.wait()
                 except TimeoutError:
-                    await response.write(b": still here\n\n")
+                    await _send(response, _BEAT)
                     continue
             seen = self._number
-            await response.write(self._bytes())
+            await _send(response, self._bytes())
             await asyncio.sleep(_PACE_SECONDS)
 
     def _bytes(self) -> bytes:
@@ -81,3 +88,9 @@ class Events:
             written = f"event: picture\ndata: {text}\n\n".encode()
             self._written = (self._number, written)
         return written
+
+
+async def _send(response: web.StreamResponse, data: bytes) -> None:
+    """Send; raises TimeoutError for a reader that takes nothing in."""
+    async with asyncio.timeout(_STUCK_SECONDS):
+        await response.write(data)

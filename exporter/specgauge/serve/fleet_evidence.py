@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from specgauge.derive.statistics import Estimate, ratio_estimate
 from specgauge.guard.evidence import judge_numbers
-from specgauge.model.series_name import MODEL
+from specgauge.model.series_name import MODEL, REPLICAS
 from specgauge.model.verdict import Verdict, VerdictReason
 from specgauge.serve.fleet_answer import FleetError, FleetReason, Sample
 from specgauge.serve.fleet_queries import COUNTS, PIECE, PIECES, QUANTITY, SERVED, Span
@@ -20,6 +20,7 @@ MOST = 0.5
 
 _DRAFTED = ("drafts", "draft_tokens", "accepted_tokens")
 _PLAIN = ("requests", "first_tokens", "preemptions", "restarts", *_DRAFTED)
+_COMPARED = ("baseline_seconds", "covered_seconds")
 _GAUGES = ("requests_waiting", "kv_cache_usage_ratio", "num_speculative_tokens")
 
 Member = tuple[tuple[str, str], ...]
@@ -108,6 +109,8 @@ def _evidence(
     if members <= MOST * known and members < known:
         detail = f"{members:g} of {known:g} members were scraped within {span.window:g} s"
         raise FleetError(FleetReason.MEMBERS_MISSING, detail)
+    _refuse_halves(pool)
+    _refuse_pairs(pool)
     numbers = {name: raw[name] for name in (*_PLAIN, *_GAUGES) if name in raw} | dict(servers)
     tokens = max(raw["generated"] - raw.get("first_tokens", 0.0), 0.0)
     numbers |= {"tokens": tokens, "members": members}
@@ -123,6 +126,31 @@ def _evidence(
         **numbers,
         **speed,
     }
+
+
+def _refuse_halves(pool: _Pool) -> None:
+    """Refuse members whose speed is there in half, as where a limit kept a series out.
+
+    The sum of all would divide the time of some members by that of others.
+    """
+    for (member, _), part in pool.parts.items():
+        there = [name for name in _COMPARED if name in part]
+        if len(there) == 1:
+            detail = f"{there[0]} alone of {dict(member)}; is it at a limit of series?"
+            raise FleetError(FleetReason.PARTIAL, detail)
+
+
+def _refuse_pairs(pool: _Pool) -> None:
+    """Refuse members that two Prometheus of a pair scraped: all sums hold them twice."""
+    places: dict[tuple[Member, str], Member] = {}
+    for member, part in pool.parts:
+        place = tuple(pair for pair in member if pair[0] not in REPLICAS), part
+        other = places.setdefault(place, member)
+        if other != member:
+            label, value = next(one for one in (*member, *other) if one[0] in REPLICAS)
+            fix = f'pick one in guard.prometheus.selector, as {label}="{value}", or merge them'
+            detail = f"two Prometheus of a pair tell of the same members; {fix}"
+            raise FleetError(FleetReason.SEVERAL_SERIES, detail)
 
 
 def _ratios(raw: Mapping[str, float], tokens: float) -> dict[str, float]:

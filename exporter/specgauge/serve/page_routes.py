@@ -1,8 +1,10 @@
 """The routes of the status page: its files, what it shows, what it showed, and what changes."""
 
+import asyncio
 import importlib.resources
+import json
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -11,32 +13,39 @@ from aiohttp import web
 
 from specgauge.model.view import View
 from specgauge.serve.control import NO_STORE
+from specgauge.serve.points import COLUMNS
 from specgauge.serve.status import status_document
+from specgauge.serve.trend import SCHEMA, Asked
 
 _HEADERS = {
     **NO_STORE,
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; "
-    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; frame-ancestors 'self'",
+    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'",
+    "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
 _ASSETS = {
     "": ("index.html", "text/html"),
     "page.js": ("page.js", "text/javascript"),
+    "words.js": ("words.js", "text/javascript"),
+    "tables.js": ("tables.js", "text/javascript"),
     "charts.js": ("charts.js", "text/javascript"),
     "page.css": ("page.css", "text/css"),
     "uplot.js": ("vendor/uPlot.iife.min.js", "text/javascript"),
     "uplot.css": ("vendor/uPlot.min.css", "text/css"),
 }
 
+Remembered = Callable[[Asked], Iterator[dict[str, Any]]]
 Stream = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What the page is drawn from; `trend` takes the Unix time since when."""
+    """What the page is drawn from."""
 
     view: Callable[[], View]
-    trend: Callable[[float], dict[str, Any]]
+    trend: Remembered
     events: Stream
 
 
@@ -54,7 +63,15 @@ def add_page(app: web.Application, shown: Shown) -> None:
         if not math.isfinite(since):
             text = "since must be a Unix time in seconds\n"
             return web.Response(text=text, status=HTTPStatus.BAD_REQUEST)
-        answer = web.json_response(shown.trend(since), headers=NO_STORE)
+        query = request.query
+        asked = Asked(since=since, target=query.get("target"), model_name=query.get("model_name"))
+        made = []
+        for series in shown.trend(asked):
+            made.append(json.dumps(series, allow_nan=False))
+            await asyncio.sleep(0)  # a day of many models is long: scrapes go between
+        head = json.dumps({"schema": SCHEMA, "columns": ["unix", *COLUMNS]})
+        text = f'{head[:-1]}, "series": [{", ".join(made)}]}}'
+        answer = web.Response(text=text, content_type="application/json", headers=NO_STORE)
         answer.enable_compression()
         return answer
 

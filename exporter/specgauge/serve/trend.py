@@ -7,33 +7,14 @@ import math
 from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping, MutableSequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from specgauge.derive.interpolate import covers, spread_at, tpot_at
 from specgauge.model.baseline import Baseline
-from specgauge.model.derived import Derived
-from specgauge.model.verdict import Judgement
-from specgauge.model.view import View
+from specgauge.model.view import TargetView, View
+from specgauge.serve.points import BASIS, COLUMNS, UNKNOWN, make_point
 
 SCHEMA = "specgauge.trend/v1"
-
-COLUMNS = (
-    "speedup_ratio",
-    "speedup_ratio_low",
-    "speedup_ratio_high",
-    "decode_concurrency",
-    "acceptance_ratio",
-    "acceptance_length",
-    "breakeven_acceptance_length",
-    "tokens_per_step",
-    "tpot_seconds",
-    "baseline_tpot_seconds",
-    "baseline_tpot_low_seconds",
-    "baseline_tpot_high_seconds",
-    "flag",
-)
-"""What a point holds beside its time; the flag is 1 where the guard wants speculation on."""
 
 STRETCHES = ((1.0, 600), (10.0, 720), (60.0, 1440))
 """Seconds that a point stands for, and how many such points are kept: ten minutes, two hours and
@@ -43,7 +24,17 @@ MOST_SERIES = 32
 """Targets and models remembered; of more the first ones, so that memory stays bounded."""
 
 _DECIMALS = 6
-_UNKNOWN = math.nan  # in memory only: what is told is null
+_SPOTS = 60
+"""So many times in a window is looked at what its tokens would have cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Which points: those since a Unix time, of one target or model where one is named."""
+
+    since: float = 0.0
+    target: str | None = None
+    model_name: str | None = None
 
 
 @dataclass(slots=True)
@@ -80,16 +71,42 @@ class _Ring:
         if self.sums is None or self.counts is None:
             return None
         means = array(
-            "d", (s / n if n else _UNKNOWN for s, n in zip(self.sums, self.counts, strict=True))
+            "d", (s / n if n else UNKNOWN for s, n in zip(self.sums, self.counts, strict=True))
         )
         return (self.slot + 0.5) * self.seconds, means
+
+
+@dataclass(slots=True)
+class _Memory:
+    """A model's points, and what its tokens cost and would have cost over the last window."""
+
+    rings: tuple[_Ring, ...]
+    spots: deque[tuple[float, float]] = field(default_factory=deque)
+
+    def longer(self, usual: float, spent: float, window: float) -> float | None:
+        """Say how many times as long the window's tokens would have taken without speculation.
+
+        `usual` and `spent` are totals of decode seconds, as they would have been and as they were,
+        `window` those of the window; interval by interval, for B of a window's mean load reads
+        loads that move as a loss.
+        """
+        if self.spots and spent < self.spots[-1][1]:
+            self.spots.clear()  # the comparison began anew
+        while len(self.spots) > 1 and self.spots[1][1] <= spent - window:
+            self.spots.popleft()
+        found = None
+        if self.spots and spent > self.spots[0][1]:
+            found = (usual - self.spots[0][0]) / (spent - self.spots[0][1])
+        if not self.spots or spent - self.spots[-1][1] > window / _SPOTS:
+            self.spots.append((usual, spent))
+        return found
 
 
 class Trend:
     """Remembers every model of every target; `take` is called after each scrape."""
 
     def __init__(self) -> None:
-        self._series: dict[tuple[str, str], tuple[_Ring, ...]] = {}
+        self._series: dict[tuple[str, str], _Memory] = {}
         self._taken: dict[str, float] = {}
 
     def take(self, view: View) -> None:
@@ -102,51 +119,58 @@ class Trend:
             guarded = view.guard if view.guard and view.guard.target == target.name else None
             flag = None if guarded is None else guarded.flag.desired
             for model, derived in target.models.items():
-                rings = self._rings(target.name, model)
-                if rings is None:
+                memory = self._memory(target.name, model)
+                if memory is None:
                     continue
-                values = _values(
-                    derived, target.judgements.get(model), target.baselines.get(model), flag
+                values = make_point(
+                    derived,
+                    target.judgements.get(model),
+                    target.baselines.get(model),
+                    _longer(memory, target, model),
+                    flag,
                 )
-                for ring in rings:
+                for ring in memory.rings:
                     ring.add(unix, values)
 
-    def _rings(self, target: str, model: str) -> tuple[_Ring, ...] | None:
-        rings = self._series.get((target, model))
-        if rings is None and len(self._series) < MOST_SERIES:
-            rings = tuple(
-                _Ring(seconds=seconds, points=deque(maxlen=most)) for seconds, most in STRETCHES
+    def _memory(self, target: str, model: str) -> _Memory | None:
+        memory = self._series.get((target, model))
+        if memory is None and len(self._series) < MOST_SERIES:
+            memory = _Memory(
+                rings=tuple(
+                    _Ring(seconds=seconds, points=deque(maxlen=most)) for seconds, most in STRETCHES
+                )
             )
-            self._series[target, model] = rings
-        return rings
+            self._series[target, model] = memory
+        return memory
 
     def document(self, view: View, *, since: float = 0.0) -> dict[str, Any]:
         """Write every series, each point once and the finest there is, the oldest first.
 
         Points before `since` (Unix seconds) are left out. What is not known is null.
         """
+        series = [*self.series(view, Asked(since=since))]
+        return {"schema": SCHEMA, "columns": ["unix", *COLUMNS], "series": series}
+
+    def series(self, view: View, asked: Asked) -> Iterator[dict[str, Any]]:
+        """Write one series after the other, each when it is its turn; only those asked for."""
         baselines = {
-            (target.name, model): baseline
-            for target in view.targets
-            for model, baseline in target.baselines.items()
+            (one.name, model): baseline
+            for one in view.targets
+            for model, baseline in one.baselines.items()
         }
-        return {
-            "schema": SCHEMA,
-            "columns": ["unix", *COLUMNS],
-            "series": [
-                {
-                    "target": target,
-                    "model_name": model,
-                    "baseline": _curve(baselines.get((target, model))),
-                    "points": [
-                        [round(unix, 1), *map(_told, values)]
-                        for unix, values in _merged(rings)
-                        if unix >= since
-                    ],
-                }
-                for (target, model), rings in self._series.items()
-            ],
-        }
+        for (name, model), memory in [*self._series.items()]:
+            if asked.target not in {None, name} or asked.model_name not in {None, model}:
+                continue
+            yield {
+                "target": name,
+                "model_name": model,
+                "baseline": _curve(baselines.get((name, model))),
+                "points": [
+                    [round(unix, 1), *map(_told, values)]
+                    for unix, values in _merged(memory.rings)
+                    if unix >= asked.since
+                ],
+            }
 
 
 def _merged(rings: tuple[_Ring, ...]) -> Iterator[tuple[float, MutableSequence[float]]]:
@@ -165,35 +189,14 @@ def _merged(rings: tuple[_Ring, ...]) -> Iterator[tuple[float, MutableSequence[f
         yield from kept
 
 
-def _values(
-    derived: Derived, judgement: Judgement | None, baseline: Baseline | None, flag: bool | None
-) -> MutableSequence[float]:
-    """Give a point's columns."""
-    found: dict[str, float | None] = {
-        name: derived.number(name)
-        for name in (
-            "decode_concurrency",
-            "acceptance_ratio",
-            "acceptance_length",
-            "tokens_per_step",
-            "tpot_seconds",
-        )
-    }
-    if judgement is not None:
-        basis = "concurrency"
-        found["speedup_ratio"] = judgement.ratios.get(basis)
-        found["speedup_ratio_low"] = judgement.lows.get(basis)
-        found["speedup_ratio_high"] = judgement.highs.get(basis)
-        found["breakeven_acceptance_length"] = judgement.values.get("breakeven_acceptance_length")
-    load = found["decode_concurrency"]
-    if baseline is not None and load is not None and covers(baseline.curve, load):
-        usual, spread = tpot_at(baseline.curve, load), spread_at(baseline.curve, load)
-        found["baseline_tpot_seconds"] = usual
-        found["baseline_tpot_low_seconds"] = usual * (1.0 - spread)
-        found["baseline_tpot_high_seconds"] = usual * (1.0 + spread)
-    found["flag"] = flag
-    known = (found.get(name) for name in COLUMNS)
-    return array("d", (_UNKNOWN if value is None else value for value in known))
+def _longer(memory: _Memory, target: TargetView, model: str) -> float | None:
+    """Compare what the window's tokens cost with what they would have, where both are counted."""
+    usual = target.baseline_seconds.get((model, BASIS))
+    spent = target.covered_seconds.get((model, BASIS))
+    load = target.models[model].number("decode_concurrency")
+    if usual is None or spent is None or load is None or target.window_seconds is None:
+        return None
+    return memory.longer(usual, spent, load * target.window_seconds)
 
 
 def _told(value: float) -> float | None:

@@ -1,9 +1,9 @@
 """The sidecar's web server: routes to values that others made; decides nothing."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
 
 from aiohttp import web
 
@@ -11,9 +11,10 @@ from specgauge.model.view import View
 from specgauge.serve.body import LONGEST_BODY
 from specgauge.serve.classes.document import classes_document
 from specgauge.serve.control import NO_STORE, Commanded, Control, add_control, refusal
+from specgauge.serve.door import Door
 from specgauge.serve.exposition import Oven
 from specgauge.serve.log import Log, server_logger
-from specgauge.serve.page_routes import Shown, Stream, add_page
+from specgauge.serve.page_routes import Remembered, Shown, Stream, add_page
 from specgauge.serve.route_state import add_route_state
 
 _STOP_SECONDS = 1.0
@@ -28,7 +29,7 @@ class Site:
     reload: Callable[[], list[str]]
     token: Callable[[], str | None]
     running: Callable[[], bool]
-    trend: Callable[[float], dict[str, Any]]
+    trend: Remembered
     events: Stream
     routes: Callable[[], web.Response]
     guard: Callable[[], Commanded | None] = lambda: None
@@ -42,25 +43,31 @@ class WebServer:
         self._log = log
         self._host, self._port = host, port
         self._runner: web.AppRunner | None = None
+        self._port_open: asyncio.Server | None = None
+        self._watch: asyncio.Task[None] | None = None
         self.url = ""
 
     async def start(self) -> None:
         """Open the port; raises OSError where it cannot be had."""
+        door = Door()
         runner = web.AppRunner(
-            application(self._site),
+            application(self._site, door),
             access_log=None,
             auto_decompress=False,  # a body that cannot be decoded is answered, not a fault
             logger=server_logger(self._log),
             shutdown_timeout=_STOP_SECONDS,
         )
         await runner.setup()
+        server = runner.server
+        assert server is not None
         try:
-            await web.TCPSite(runner, self._host or None, self._port).start()
+            self._port_open = await door.open(server, self._host or None, self._port)
         except OSError:
             await runner.cleanup()
             raise
         self._runner = runner
-        host, port = runner.addresses[0][:2]
+        self._watch = asyncio.create_task(door.watch(server), name="door")
+        host, port = self._port_open.sockets[0].getsockname()[:2]
         shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - for people
         if ":" in shown and not shown.startswith("["):
             shown = f"[{shown}]"
@@ -68,12 +75,16 @@ class WebServer:
 
     async def stop(self) -> None:
         """Close the port; requests under way get a second to end."""
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._port_open is not None:
+            self._port_open.close()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
 
 
-def application(site: Site) -> web.Application:
+def application(site: Site, door: Door) -> web.Application:
     """Build the routes."""
 
     async def metrics(request: web.Request) -> web.Response:
@@ -106,7 +117,7 @@ def application(site: Site) -> web.Application:
     async def classes(_: web.Request) -> web.Response:
         return web.json_response(classes_document(site.view().classes), headers=NO_STORE)
 
-    app = web.Application(client_max_size=LONGEST_BODY)
+    app = web.Application(client_max_size=LONGEST_BODY, middlewares=[door.pass_through])
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/-/healthy", healthy)
     app.router.add_get("/-/ready", ready)

@@ -21,6 +21,7 @@ from specgauge.preflight.checklist.lock import hash_dashboard
 from specgauge.preflight.checklist.reading import at, parse_object
 from specgauge.preflight.checklist.result import Reason, Trouble
 from specgauge.render.dashboards import NAMES
+from specgauge.serve.fleet_api import tenant_headers
 
 SECONDS = 10.0
 _MOST_BYTES = 16 << 20
@@ -38,12 +39,14 @@ class Server:
     token_file: str | None = None
     token: str | None = None
     ca_file: str | None = None
+    tenant: str | None = None
 
     def open(self, option: str) -> FlagHttp:
         """Give a client; raises UsageError where the URL is none."""
         terms = HttpTerms(
             url=self.url,
             timeout=SECONDS,
+            headers=tenant_headers(self.tenant),
             token_file=self.token_file,
             token=self.token,
             ca_file=self.ca_file,

@@ -105,6 +105,7 @@ def _prometheus(given: Mapping[str, Any], config: Config) -> Server | None:
             token_file=_text(token_file or keys.token_file),
             token=None if token_file else given_secret(keys.token),
             ca_file=_text(keys.ca_file),
+            tenant=keys.tenant,
         )
     return None if url is None else Server(url=url, token_file=_text(token_file))
 

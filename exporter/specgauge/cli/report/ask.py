@@ -5,7 +5,9 @@ from collections.abc import Iterator
 
 from specgauge.cli.progress import counting
 from specgauge.cli.report.plan import Plan
-from specgauge.errors import SourceError
+from specgauge.errors import SourceError, UsageError
+from specgauge.guard.flags.protocol import FlagError
+from specgauge.guard.flags.secret import read_token
 from specgauge.model.series_name import MODEL
 from specgauge.report.grid import Answers, Grid, Line, Period
 from specgauge.report.questions import QUANTITY, Question, Scope, questions
@@ -16,11 +18,17 @@ from specgauge.serve.fleet_queries import matchers, servers_alone
 
 Key = frozenset[tuple[str, str]]
 
+_FIXES = {
+    "answered 404": "write Prometheus' address without /api/v1",
+    "too many samples": "pick fewer series with --selector",
+    "larger than": "pick fewer series with --selector",
+}
+
 
 def ask(plan: Plan) -> Iterator[Answers]:
     """Give the answers about the period, and about the one before where it is wanted.
 
-    Raises SourceError where there is no whole answer.
+    Raises SourceError where there is no whole answer, UsageError where the token cannot be read.
     """
     selector = plan.server.selector or ""
     cluster = plan.terms.cluster_label
@@ -34,6 +42,7 @@ def ask(plan: Plan) -> Iterator[Answers]:
     asked = [(period, one) for period in periods for one in questions(scope, period)]
     total = sum(len(list(one.grid.chunks(one.points))) for _, one in asked)
     api = PrometheusApi(plan.server)
+    _read_token(plan, api.place)
     with asyncio.Runner() as runner:
         steps = counting(_steps(asked), total, f"asking {api.place}")
         found: dict[Period, dict[str, dict[Key, dict[int, float]]]] = {one: {} for one in periods}
@@ -48,6 +57,16 @@ def ask(plan: Plan) -> Iterator[Answers]:
         yield Answers(period=period, lines=_lines(found[period]))
 
 
+def _read_token(plan: Plan, place: str) -> None:
+    """Find out at once that the token's file is none: it is no fault of the server."""
+    if plan.server.token_file is None:
+        return
+    try:
+        read_token(plan.server.token_file, place)
+    except FlagError as error:
+        raise UsageError(error.detail) from None
+
+
 def _steps(
     asked: list[tuple[Period, Question]],
 ) -> Iterator[tuple[Period, Question, float, float]]:
@@ -58,8 +77,8 @@ def _steps(
 
 def _told(error: FleetError, question: Question) -> SourceError:
     """Say in one line what was asked in vain."""
-    problem = unreadable(error)
-    return SourceError(problem.result, f"{error.detail} (asked for {question.what})")
+    fix = next((f"; {fix}" for words, fix in _FIXES.items() if words in error.detail), "")
+    return SourceError(unreadable(error).result, f"{error.detail}{fix} (asked for {question.what})")
 
 
 def _sort(

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,9 @@ from specgauge.errors import SourceError, UsageError
 from specgauge.guard.flags.http import FlagHttp, HttpTerms
 from specgauge.guard.flags.protocol import FlagError
 from specgauge.guard.flags.urls import check_url
-from specgauge.model.outcome import ScrapeResult
 from specgauge.report.render import as_html, as_json, as_markdown
+from specgauge.serve.fleet_answer import FleetError
+from specgauge.serve.fleet_history import unreadable
 
 _WRITE = {"markdown": as_markdown, "html": as_html, "json": as_json}
 _ANSWERS = (200, 201, 202, 204)
@@ -32,13 +35,24 @@ def deliver(document: Mapping[str, Any], plan: Plan) -> None:
 
 
 def _keep(text: str, path: Path) -> None:
-    """Write a file whole or not at all."""
-    half = path.with_name(f".{path.name}.part")
+    """Write a file whole or not at all; a device or a pipe gets the text and stays what it is."""
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_text(text, encoding="utf-8", newline="\n")
+        else:
+            _replace(path.resolve(), text)  # a link stays a link
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; choose another --output") from None
+
+
+def _replace(path: Path, text: str) -> None:
+    half = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         half.write_text(text, encoding="utf-8", newline="\n")
         half.replace(path)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; choose another --output") from None
+    finally:
+        with suppress(OSError):
+            half.unlink()
 
 
 async def _post(url: str, form: str, text: str) -> None:
@@ -52,10 +66,11 @@ async def _post(url: str, form: str, text: str) -> None:
         await http.call("POST", headers={"Content-Type": kind}, body=body.encode(), expect=_ANSWERS)
     except FlagError as error:
         detail = error.detail.replace(http.place, _host(url))
-        raise SourceError(ScrapeResult.HTTP_STATUS, f"webhook: {error.result}: {detail}") from None
+        result = unreadable(FleetError(str(error.result), detail)).result
+        raise SourceError(result, f"webhook: {detail}") from None
 
 
 def _host(url: str) -> str:
-    """Name a webhook by its host alone: its path may be a secret."""
+    """Name a webhook by host and port alone: its path may be a secret."""
     parsed = check_url(url)
-    return f"{parsed.scheme}://{parsed.host}/…"
+    return f"{parsed.scheme}://{parsed.authority.rpartition('@')[2]}/…"

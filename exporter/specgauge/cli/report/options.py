@@ -32,6 +32,6 @@ _OPTIONS: tuple[Callable[[Decorated], Decorated], ...] = (
         "--format", "form", type=click.Choice(FORMATS), help="By default as FILE ends, or markdown."
     ),
     click.option("-o", "--output", metavar="FILE", help="Where it goes; {date} is its last day."),
-    click.option("--webhook", metavar="URL", help="Post it there too."),
+    click.option("--webhook", metavar="URL", help="Post it there, not to stdout."),
     click.option("--schedule", type=click.Choice(SCHEDULERS), help="Print what runs this weekly."),
 )

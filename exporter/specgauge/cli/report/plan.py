@@ -92,7 +92,7 @@ def _server(given: Mapping[str, Any], config: Config) -> PrometheusSettings:
         token_file=_text(token_file),
         token=given_secret(terms.token) if known and given["token_file"] is None else None,
         ca_file=_text(terms.ca_file if known else keys.ca_file),
-        tenant=keys.tenant,
+        tenant=keys.tenant or (terms.tenant if known else None),
         selector=selector,
         timeout=keys.timeout,
     )

@@ -14,11 +14,12 @@ from specgauge.cli.values import READ_BY_US, FiniteRange, plain
 from specgauge.errors import SourceError, UsageError
 from specgauge.model.outcome import ExitCode, ScrapeResult
 from specgauge.routing.decide import Decision, Flag, Live, decide, unmet
+from specgauge.routing.path import path_of
 from specgauge.routing.rules import Routes, Rule
 from specgauge.routing.shape import Shape, shape_of
 
 _SCHEMA = "specgauge.route/v1"
-_PATH = "/v1/chat/completions"
+_DEFAULT_PATH = "/v1/chat/completions"
 
 
 @click.command(epilog="\b\nExample:\n  specgauge route explain request.json --load 3")
@@ -29,7 +30,12 @@ _PATH = "/v1/chat/completions"
 @click.option(
     "--header", "headers", multiple=True, metavar="'K: V'", help="A header of it; may be repeated."
 )
-@click.option("--path", default=_PATH, show_default=True, help="The path it is sent to.")
+@click.option(
+    "--path",
+    default=_DEFAULT_PATH,
+    show_default=True,
+    help="The path it is sent to, or the URL.",
+)
 @click.option("--load", type=FiniteRange(min=0.0), help="Requests in decode; unknown by default.")
 @click.option(
     "--flag", type=click.Choice([str(flag) for flag in Flag]), default="on", show_default=True,
@@ -53,7 +59,7 @@ def explain(
     routes = Routes() if keys is None else routes_of(keys)
     shape = shape_of(
         _body(request, routes.max_body),
-        path=path,
+        path=_path(path),
         headers=dict(map(_header, headers)),
         max_body=routes.max_body,
     )
@@ -72,6 +78,13 @@ def _body(request: Path, most: int) -> bytes:
             return file.read(most + 1)
     except OSError as error:
         raise SourceError(ScrapeResult.UNREACHABLE, f"{request}: {error.strerror}") from None
+
+
+def _path(text: str) -> str:
+    path = path_of(text)
+    if path is None:
+        raise UsageError(f"--path {plain(text)}: no path that a router takes; begin it with /")
+    return path
 
 
 def _header(text: str) -> tuple[str, str]:

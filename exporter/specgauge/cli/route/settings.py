@@ -21,7 +21,10 @@ _RESUME = 0.75
 
 
 def router_of(config: Config) -> Router | None:
-    """Flatten what the configuration says of the router; None where it says nothing."""
+    """Flatten what the configuration says of the router; None where it says nothing.
+
+    Its files are whole paths: it runs elsewhere than this program.
+    """
     keys = config.routing
     if keys is None:
         return None
@@ -33,14 +36,15 @@ def router_of(config: Config) -> Router | None:
         speculative=keys.pools.speculative.servers,
         standard=keys.pools.standard.servers,
         max_request=keys.max_request,
-        state_file=None if keys.state_file is None else str(keys.state_file),
+        state_file=None if keys.state_file is None else str(keys.state_file.absolute()),
         state_url=keys.state_url,
-        access_log=None if keys.access_log is None else str(keys.access_log),
+        access_log=None if keys.access_log is None else str(keys.access_log.absolute()),
         connect_timeout=keys.timeouts.connect,
         read_timeout=keys.timeouts.read,
         keepalive=keys.keepalive,
         module=keys.nginx.module,
         workers=keys.nginx.workers,
+        assumed=tuple(name for name, _ in keys.pools if name not in keys.pools.model_fields_set),
     )
 
 

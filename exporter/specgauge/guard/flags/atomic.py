@@ -18,10 +18,13 @@ _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 def write_atomically(path: Path, data: bytes, *, wanted: Callable[[], bool] | None = None) -> None:
     """Replace `path` by `data` with the rights it had; raise FlagError and change nothing.
 
+    What is there and no file, as a device, is not replaced.
     `wanted` is asked last, so that a write that hung does not undo one that came after it.
     """
     try:
         path = path.resolve()  # what a link points to is replaced, not the link
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise OSError(errno.EINVAL, "not a regular file")  # noqa: TRY301 - one way to tell
         number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(number, "wb") as file:

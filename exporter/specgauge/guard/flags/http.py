@@ -21,6 +21,7 @@ from specgauge.guard.flags.http_failures import (
     redirect_detail,
     result_of,
     retry_after,
+    words_of,
 )
 from specgauge.guard.flags.protocol import FlagError, WriteResult
 from specgauge.guard.flags.redact import excerpt
@@ -193,7 +194,7 @@ class FlagHttp:
         result, detail = result_of(status, expect)
         said = await response.content.read(1024)
         if b"<" not in said[:64] and said.strip():
-            detail += f", saying {self.quote(said.decode(errors='replace'))}"
+            detail += f", saying {self.quote(words_of(said))}"
         wait = retry_after(response.headers.get(hdrs.RETRY_AFTER), self._now())
         raise FlagError(result, f"{place}: {detail}", wait)
 

@@ -1,7 +1,9 @@
 """Words the ways in which a call to a flag's server fails; it opens no connection."""
 
+import json
 import ssl
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -22,7 +24,7 @@ _BY_STATUS = {
 _HINTS = {
     401: "; check the token",
     403: "; the token may not do this, or the server wants an approval",
-    404: "; check the URL and the name of the flag",
+    404: "; check the URL, and whether what it names is there",
 }
 _BY_HUNDRED = {4: WriteResult.OTHER_4XX, 5: WriteResult.SERVER_ERROR}
 _PLAIN_HTTP = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH")
@@ -42,6 +44,17 @@ def result_of(status: int, expect: Collection[int]) -> tuple[WriteResult, str]:
         return result, f"answered {shown}{_HINTS.get(status, '')}"
     wanted = " or ".join(str(int(one)) for one in sorted(expect))
     return WriteResult.UNREADABLE, f"answered {shown} where {wanted} was expected"
+
+
+def words_of(said: bytes) -> str:
+    """Give what an answer says: the text of its error where it is a JSON object, else all of it."""
+    text = said.decode(errors="replace")
+    with suppress(ValueError, RecursionError):
+        found = json.loads(text)
+        if isinstance(found, dict):
+            named = (found.get(name) for name in ("error", "message", "detail"))
+            return next((one for one in named if isinstance(one, str) and one.strip()), text)
+    return text
 
 
 def retry_after(header: str | None, now: float) -> float | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from specgauge.serve.classes.siblings import files_between, find_rotated
+from specgauge.serve.classes.siblings import Blank, files_between, files_since, find_rotated, see
 from specgauge.serve.classes.tail import Piece, Place, Tail, open_tail
 
 SLICE_BYTES = 128 << 10
@@ -57,6 +57,7 @@ class Follower:
         self._leaving: deque[tuple[Tail, float]] = deque()
         self._done: deque[tuple[tuple[int, int], bytes]] = deque(maxlen=_MOST_DONE)
         self._current: Tail | None = None
+        self._blank: Blank | None = None
         self._lost = ""
 
     def read(self) -> Slice:
@@ -100,7 +101,7 @@ class Follower:
         for tail in self._tails():
             tail.close()
         self._leaving.clear()
-        self._current = None
+        self._current = self._blank = None
 
     def _tails(self) -> Iterator[Tail]:
         yield from (tail for tail, _ in self._leaving)
@@ -117,9 +118,25 @@ class Follower:
             made = open_tail(self._path)
             self._leave(current)
             self._pick_up(current, made)
-            self._current = made
+            self._current, self._blank = made, None
         elif current.is_other():
             self._cut_short(current)
+        self._watch_blank()
+
+    def _watch_blank(self) -> None:
+        """Read what an empty file held between two looks, if it was copied and cut meanwhile."""
+        current, blank = self._current, self._blank
+        if current is None or (blank is None and current.head):
+            return
+        if blank is not None and not current.head and current.modified == blank.modified:
+            return
+        self._blank = None if current.head else see(self._path, current)
+        if blank is not None:
+            for tail in files_since(self._path, blank, current):
+                if any(tail.identity == one.identity for one in self._tails()):
+                    tail.close()
+                else:
+                    self._leave(tail)
 
     def _begin(self, made: Tail) -> None:
         """Go on at the place, or where a first reading begins."""

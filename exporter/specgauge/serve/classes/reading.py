@@ -113,7 +113,9 @@ class ClassLog:
             try:
                 self._kept = place = load_place(self._state_file)
             except (OSError, ValueError) as error:
-                self._log.warning("class_log_state_unreadable", problem=str(error))
+                self._log.warning(
+                    "class_log_state_unreadable", file=self._state_file, problem=str(error)
+                )
         return Follower(self._path, place=place, from_start=self._state_file is not None)
 
     async def _take(self, lines: Sequence[bytes]) -> float:

@@ -255,7 +255,8 @@ function liveOf(table, state, age) {
 function stateOfFile(table) {
   try {
     const state = JSON.parse(fs.readFileSync(table.state.file, 'utf8'));
-    const age = Math.max(0, (Date.now() - fs.statSync(table.state.file).mtimeMs) / 1000);
+    // A time to come is that of a clock that was set back since: as old as it is far away.
+    const age = Math.abs(Date.now() - fs.statSync(table.state.file).mtimeMs) / 1000;
     return liveOf(table, state, age);
   } catch (error) {
     return liveOf(table, null, null);
@@ -302,13 +303,17 @@ function readBody(r, table) {
   return text.length > table.max_body ? ['body_too_large', null] : parse(text);
 }
 
+// Of a header that is there twice the last one counts: whoever stands in front adds it behind.
 function headersAsked(r, table) {
   const found = {};
   for (let i = 0; i < table.rules.length; i++) {
     const header = table.rules[i].when.header;
-    const value = header ? r.headersIn[header.name] : undefined;
-    if (value !== undefined) {
-      found[header.name] = value.trim();
+    if (header && r.headersIn[header.name] !== undefined) {
+      r.rawHeadersIn.forEach(function (pair) {
+        if (pair[0].toLowerCase() === header.name) {
+          found[header.name] = pair[1].trim();
+        }
+      });
     }
   }
   return found;
@@ -417,10 +422,16 @@ function completionTokens(r) { return figure(r, 'usage', 'completion_tokens'); }
 function promptTokens(r) { return figure(r, 'usage', 'prompt_tokens'); }
 function drafts(r) { return figure(r, 'speculative_decoding', 'num_spec_steps'); }
 function draftTokens(r) { return figure(r, 'speculative_decoding', 'num_draft_tokens'); }
+// An engine that dies, or cannot go on, ends a stream in good form, with an event that says so.
+function endsInError(r) {
+  const kept = r.rawVariables.specgauge_tail;
+  return kept && kept.length ? /(^|\n)data: ?{"error":/.test(kept.toString('utf8')) : false;
+}
+
 // Whether the answer went out whole: neither did its server break it off nor did the client go away.
 function complete(r) {
   const ended = r.variables.specgauge_ended === '1' || r.method === 'HEAD' || r.status === 204;
-  return ended && r.variables.request_completion ? '1' : '';
+  return ended && r.variables.request_completion && !endsInError(r) ? '1' : '';
 }
 
 function acceptedTokens(r) { return figure(r, 'speculative_decoding', 'num_accepted_draft_tokens'); }
