@@ -194,7 +194,7 @@ async def _measure_serving(kitchen: Kitchen, cycle: Cycle, turns: int) -> list[R
         reload=list,
         token=lambda: None,
         running=lambda: True,
-        trend=lambda _: {},
+        trend=lambda _: iter(()),
         events=Events(dict).stream,
         routes=web.Response,
     )
