@@ -144,7 +144,7 @@ def test_another_load_has_a_past_of_its_own() -> None:
     [
         pytest.param(GAIN, loss(0.9), True, id="out of a gain"),
         pytest.param(EVEN, loss(0.9), False, id="no more than chance"),
-        pytest.param(EVEN, loss(0.6), True, id="far below even"),
+        pytest.param(EVEN, loss(0.6), False, id="nothing was gained before"),
         pytest.param(GAIN[:2], loss(0.9), False, id="no past"),
         pytest.param([0.85 * one for one in EVEN], loss(0.5), False, id="it cost before"),
         pytest.param(GAIN[:12] + EVEN * 2, loss(0.9), False, id="it fell long ago"),

@@ -62,14 +62,14 @@ def stands_out(pace: Pace, look: Look, policy: Policy) -> bool:
 
 
 def fell(pace: Pace, look: Look, policy: Policy) -> bool:
-    """Tell whether speculation has just become slower by more than windows of late differ by.
+    """Tell whether a gain has just been lost, by more than windows of late differ by.
 
     Then little speaks for what was before, and less evidence than else will do for a loss.
     """
     usuals = [_usual(_past(pace, look, seconds), look) for seconds in (KEPT, PAST)]
     return all(
         usual is not None
-        and usual.most >= 1.0 - policy.margin
+        and usual.speedup > 1.0 + policy.margin
         and _is_beyond(usual, pace, look, policy)
         for usual in usuals
     )
