@@ -114,7 +114,7 @@ def unreadable_files(document: dict[str, Any]) -> Iterator[Issue]:
             continue
         try:
             if path in _LATER:
-                _later(Path(value), replaced=path in _REPLACED)
+                _later(Path(value), replaced=_is_replaced(path, Path(value)))
             elif name == "dir":
                 _folder(Path(value))
             elif check := _CHECKS.get(name):
@@ -130,6 +130,11 @@ def names_file(path: KeyPath, value: object) -> bool:
     if path == _SOCKET and isinstance(value, str) and re.fullmatch(r"[^/]*:[0-9]{1,5}", value):
         return False
     return str(path[-1]).endswith("_file") or path in _PATHS
+
+
+def _is_replaced(path: KeyPath, file: Path) -> bool:
+    """Tell whether a key's file is; a pipe in place of the guard's state is as good as none."""
+    return path in _REPLACED and not (path == ("guard", "state_file") and file.is_fifo())
 
 
 def _later(path: Path, *, replaced: bool) -> None:
