@@ -65,6 +65,11 @@ def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.02)
 
 
+def is_up(left: tuple[Root, str] | None, candidate: str) -> bool:
+    """Tell whether the server that a folder names is this candidate's, and is there."""
+    return left is not None and left[1] == candidate and bool(members(left[0]))
+
+
 def runs_in(folder: Path) -> list[dict[str, Any]]:
     """Read the runs that a sweep has so far."""
     try:
@@ -115,7 +120,7 @@ def test_a_sweep_that_is_killed_goes_on(tmp_path: Path, capsys: pytest.CaptureFi
         alone = "from specgauge.cli.sweep.group import sweep_group; sweep_group()"
         first = subprocess.Popen([sys.executable, "-c", alone, *words[1:]], stderr=log)
         try:
-            until(lambda: len(runs_in(out)) == 1 and Folder(out).left_server() is not None)
+            until(lambda: len(runs_in(out)) == 1 and is_up(Folder(out).left_server(), "ngram-k4"))
         finally:
             first.kill()
             first.wait()
