@@ -67,35 +67,41 @@ def write_atomically(path: Path, text: str) -> None:
 
     A device or a pipe gets the text and stays what it is.
     """
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        _write_through(path, text)
+    try:
+        put(path, text)
+    except OSError as error:
+        rest = "" if _is_special(path) else "; nothing was written"
+        raise BaselineError([f"{path}: {error.strerror}{rest}"]) from error
+
+
+def put(path: Path, text: str) -> None:
+    """Do the same for whoever has words of their own for an OSError, which this raises."""
+    if _is_special(path):
+        path.write_text(text, encoding="utf-8", newline="\n")
         return
     goal = path.resolve()  # a link stays a link
     draft = goal.with_name(f".{goal.name}.{os.getpid()}.part")
     try:
-        with draft.open("w", encoding="utf-8") as file:
+        with draft.open("w", encoding="utf-8", newline="\n") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(goal)
-    except OSError as error:
+    except OSError:
         with contextlib.suppress(OSError):
             draft.unlink()
-        raise BaselineError([f"{path}: {error.strerror}; nothing was written"]) from error
+        raise
 
 
-def _write_through(path: Path, text: str) -> None:
-    try:
-        with path.open("w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise BaselineError([f"{path}: {error.strerror}"]) from error
+def _is_special(path: Path) -> bool:
+    """Tell whether there is something that is neither file nor folder, as a device or a pipe."""
+    return path.exists() and not (path.is_file() or path.is_dir())
 
 
 def require_writable(path: Path) -> None:
     """Refuse a place that cannot be written before an hour is spent on what belongs there."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        return  # a device or a pipe: it is opened only once
+    if _is_special(path):
+        return  # it is opened only once
     folder = path.resolve().parent
     if not folder.is_dir():
         raise BaselineError([f"{path}: no folder {folder}; make it first"])

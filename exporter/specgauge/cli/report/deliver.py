@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
+from specgauge.baseline.files import put
 from specgauge.cli.report.plan import Plan
 from specgauge.errors import SourceError, UsageError
 from specgauge.guard.flags.http import FlagHttp, HttpTerms
@@ -37,22 +36,9 @@ def deliver(document: Mapping[str, Any], plan: Plan) -> None:
 def _keep(text: str, path: Path) -> None:
     """Write a file whole or not at all; a device or a pipe gets the text and stays what it is."""
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            path.write_text(text, encoding="utf-8", newline="\n")
-        else:
-            _replace(path.resolve(), text)  # a link stays a link
+        put(path, text)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; choose another --output") from None
-
-
-def _replace(path: Path, text: str) -> None:
-    half = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        half.write_text(text, encoding="utf-8", newline="\n")
-        half.replace(path)
-    finally:
-        with suppress(OSError):
-            half.unlink()
 
 
 async def _post(url: str, form: str, text: str) -> None:
