@@ -54,8 +54,7 @@ def stands_out(pace: Pace, look: Look, policy: Policy) -> bool:
     It is chance where windows of late did not cost and it lies below them by no more than they
     differ by. Under another load only those of that load are its past.
     """
-    past = _past(pace, look, KEPT)
-    usual = _usual(past, look)
+    usual = _usual(pace, look, KEPT)
     if usual is None or usual.most < 1.0 - policy.margin:
         return True
     return _is_beyond(usual, pace, look, policy)
@@ -66,7 +65,7 @@ def fell(pace: Pace, look: Look, policy: Policy) -> bool:
 
     Then little speaks for what was before, and less evidence than else will do for a loss.
     """
-    usuals = [_usual(_past(pace, look, seconds), look) for seconds in (KEPT, PAST)]
+    usuals = [_usual(pace, look, seconds) for seconds in (KEPT, PAST)]
     return all(
         usual is not None
         and usual.speedup > 1.0 + policy.margin
@@ -88,8 +87,9 @@ class _Usual:
     deviation: float
 
 
-def _usual(past: Sequence[Window], look: Look) -> _Usual | None:
-    """Say what windows of late show; None where they are too few."""
+def _usual(pace: Pace, look: Look, seconds: float) -> _Usual | None:
+    """Say what the windows of so many seconds show; None where they are too few."""
+    past = _past(pace, look, seconds)
     length = look.end - look.start
     if length <= 0.0 or len(past) < FEWEST:
         return None

@@ -10,7 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 WIDTH, HEIGHT = 720.0, 200.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 22.0, 12.0, 24.0
+_LEFT, _TOP, _BOTTOM = 44.0, 12.0, 24.0
+RIGHT = WIDTH - 22.0
+"""Where the axis over time ends: half of its last date is beyond."""
+
 _MOST_DAYS = 8
 _STEPS = (0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 _TICKS = 5.0
@@ -85,7 +88,7 @@ def over_time(
 def by_load(title: str, bins: Sequence[Json]) -> Plot:
     """Lay out the speedup of each bin of load with its interval."""
     high = _room([1.0, *(one["high"] or one["ratio"] for one in bins)])
-    width = (WIDTH - _LEFT - _RIGHT) / max(len(bins), 1)
+    width = (RIGHT - _LEFT) / max(len(bins), 1)
     places = [_LEFT + (number + 0.5) * width for number in range(len(bins))]
     return Plot(
         title=title,
@@ -129,7 +132,7 @@ def _runs(
 
 def _x(time: float, start: float, end: float) -> float:
     share = (min(max(time, start), end) - start) / (end - start)
-    return _LEFT + share * (WIDTH - _LEFT - _RIGHT)
+    return _LEFT + share * (RIGHT - _LEFT)
 
 
 def _y(value: float, high: float) -> float:

@@ -27,7 +27,13 @@ def as_html(document: Json) -> str:
     """Write it as HTML, with plots."""
     drawn = [_plots(group, document) for group in document["groups"]]
     made = environment(words.FILTERS, markup=True).get_template("report.html")
-    return made.render(_names(document), drawn=drawn, width=plots.WIDTH, height=plots.HEIGHT)
+    return made.render(
+        _names(document),
+        drawn=drawn,
+        width=plots.WIDTH,
+        height=plots.HEIGHT,
+        right=plots.RIGHT,
+    )
 
 
 def _plots(group: Json, document: Json) -> tuple[plots.Plot, ...]:

@@ -169,9 +169,10 @@ class Comparison:
             warnings=fit.warnings if fit else (),
             spread=fit.spread if fit else 0.0,
         )
-        judged, terms = asked(terms=self.terms.terms), self.terms.terms
-        open_ = judged.reason is VerdictReason.INTERVAL_TOO_WIDE and points(judged) < 1.0
-        if not self.terms.guarded or not open_ or terms.confidence <= LEANING:
+        terms = self.terms.terms
+        judged = asked(terms=terms)
+        undecided = judged.reason is VerdictReason.INTERVAL_TOO_WIDE and points(judged) < 1.0
+        if not self.terms.guarded or not undecided or terms.confidence <= LEANING:
             return judged
         less = asked(terms=replace(terms, confidence=LEANING))
         return replace(judged, leans=less.verdict is Verdict.COSTS)

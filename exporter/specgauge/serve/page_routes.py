@@ -13,9 +13,8 @@ from aiohttp import web
 
 from specgauge.model.view import View
 from specgauge.serve.control import NO_STORE
-from specgauge.serve.points import COLUMNS
 from specgauge.serve.status import status_document
-from specgauge.serve.trend import SCHEMA, Asked
+from specgauge.serve.trend import Asked, head
 
 _HEADERS = {
     **NO_STORE,
@@ -69,8 +68,8 @@ def add_page(app: web.Application, shown: Shown) -> None:
         for series in shown.trend(asked):
             made.append(json.dumps(series, allow_nan=False))
             await asyncio.sleep(0)  # a day of many models is long: scrapes go between
-        head = json.dumps({"schema": SCHEMA, "columns": ["unix", *COLUMNS]})
-        text = f'{head[:-1]}, "series": [{", ".join(made)}]}}'
+        begin = json.dumps(head()).removesuffix("}")
+        text = f'{begin}, "series": [{", ".join(made)}]}}'
         answer = web.Response(text=text, content_type="application/json", headers=NO_STORE)
         answer.enable_compression()
         return answer

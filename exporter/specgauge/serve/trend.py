@@ -102,6 +102,11 @@ class _Memory:
         return found
 
 
+def head() -> dict[str, Any]:
+    """Write what stands before the series."""
+    return {"schema": SCHEMA, "columns": ["unix", *COLUMNS]}
+
+
 class Trend:
     """Remembers every model of every target; `take` is called after each scrape."""
 
@@ -149,7 +154,7 @@ class Trend:
         Points before `since` (Unix seconds) are left out. What is not known is null.
         """
         series = [*self.series(view, Asked(since=since))]
-        return {"schema": SCHEMA, "columns": ["unix", *COLUMNS], "series": series}
+        return {**head(), "series": series}
 
     def series(self, view: View, asked: Asked) -> Iterator[dict[str, Any]]:
         """Write one series after the other, each when it is its turn; only those asked for."""
