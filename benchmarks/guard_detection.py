@@ -18,7 +18,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from multiprocessing import Pool
 
 from guards import Alerts, Live, Playbook, for_workload, hold_costs, one_load
@@ -128,17 +128,21 @@ Case = Fall | Day
 Task = tuple[Case, int]
 
 
-def watch(task: Task) -> tuple[Task, tuple[float | None, ...]]:
+def watch(task: Task, *, others: bool) -> tuple[Task, tuple[float | None, ...]]:
     """Run one task, in whichever process."""
     case, seed = task
-    return task, watch_fall(case, seed) if isinstance(case, Fall) else watch_day(case, seed)
+    if isinstance(case, Fall):
+        return task, watch_fall(case, seed, others=others)
+    return task, watch_day(case, seed, others=others)
 
 
-def run(tasks: Sequence[Task], jobs: int) -> Mapping[Case, list[tuple[float | None, ...]]]:
+def run(
+    tasks: Sequence[Task], jobs: int, *, others: bool
+) -> Mapping[Case, list[tuple[float | None, ...]]]:
     """Run all tasks over processes; gives the results by case in the order of the seeds."""
     found: dict[Case, dict[int, tuple[float | None, ...]]] = defaultdict(dict)
     began, shares = time.monotonic(), Counter[int]()
-    for done, ((case, seed), result) in enumerate(_results(tasks, jobs), 1):
+    for done, ((case, seed), result) in enumerate(_results(tasks, jobs, others), 1):
         found[case][seed] = result
         share = 20 * done // len(tasks)
         if not shares[share]:
@@ -147,13 +151,16 @@ def run(tasks: Sequence[Task], jobs: int) -> Mapping[Case, list[tuple[float | No
     return {case: [one for _, one in sorted(by_seed.items())] for case, by_seed in found.items()}
 
 
-def _results(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, tuple[float | None, ...]]]:
+def _results(
+    tasks: Sequence[Task], jobs: int, others: bool
+) -> Iterator[tuple[Task, tuple[float | None, ...]]]:
+    watched = partial(watch, others=others)
     if jobs == 1:
         hold_costs()
-        yield from map(watch, tasks)
+        yield from map(watched, tasks)
         return
     with Pool(jobs, initializer=hold_costs) as pool:
-        yield from pool.imap_unordered(watch, tasks)
+        yield from pool.imap_unordered(watched, tasks)
 
 
 def falls(rates: Iterable[float], losses: Iterable[float]) -> list[Fall]:
@@ -172,12 +179,17 @@ def write_delays(
 ) -> None:
     """Print delays side by side: median and 90th percentile, and what went wrong."""
     print("\n### From the change to the flag, seconds: median (90th percentile)\n")
-    print(f"| what | {' | '.join(GUARDS)} | target |\n|---|---|---|---|---|")
+    _write_head("what", found[cases[0]])
     for case in cases:
         columns = zip(*found[case], strict=True)
         target = f"{TARGETS[case.loss]:g} s" if case.rate >= 1.0 else ""
         print(f"| {case} | {' | '.join(map(_delays, columns))} | {target} |")
     sys.stdout.flush()
+
+
+def _write_head(first: str, results: Sequence[tuple[float | None, ...]]) -> None:
+    head = f"| {first} | {' | '.join(GUARDS[: len(results[0])])} | target |"
+    print(f"{head}\n|{'---|' * (head.count('|') - 1)}")
 
 
 def _delays(samples: Sequence[float | None]) -> str:
@@ -197,7 +209,7 @@ def _seconds(value: float) -> str:
 def write_flips(cases: Sequence[Day], found: Mapping[Case, list[tuple[float | None, ...]]]) -> None:
     """Print false flips of 30 days side by side."""
     print("\n### Flags turned off for nothing\n")
-    print(f"| what | days | {' | '.join(GUARDS)} | target |\n|---|---|---|---|---|---|")
+    _write_head("what | days", found[cases[0]])
     for case in cases:
         days = len(found[case]) * case.hours / 24.0
         sums = [sum(one or 0 for one in column) for column in zip(*found[case], strict=True)]
@@ -217,6 +229,8 @@ def main() -> None:
     parser.add_argument(
         "--rates", type=float, nargs="+", default=RATES, metavar="R", help="a second"
     )
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="seed to begin with")
+    parser.add_argument("--alone", action="store_true", help="the sidecar's guard only")
     parser.add_argument("--quick", action="store_true", help="6 servers a row, 3 hours a row")
     args = parser.parse_args()
     if args.quick:
@@ -226,9 +240,9 @@ def main() -> None:
         Day(rate=rate, gain=gain, hours=args.hours) for gain in (1.3, 1.0) for rate in args.rates
     ]
     days = days if args.only != "delay" else []
-    tasks: list[Task] = [(case, seed) for case in days for seed in range(args.days)]
-    tasks += [(case, seed) for case in sudden for seed in range(args.seeds)]
-    found = run(tasks, args.jobs)
+    tasks: list[Task] = [(case, args.first + seed) for case in days for seed in range(args.days)]
+    tasks += [(case, args.first + seed) for case in sudden for seed in range(args.seeds)]
+    found = run(tasks, args.jobs, others=not args.alone)
     if sudden:
         write_delays(sudden, found)
     if days:

@@ -10,7 +10,7 @@ from tests.looking import POLICY, look
 from specgauge.guard.assess import Memory, assess
 from specgauge.guard.chance import fell, stands_out
 from specgauge.guard.crowd import Arrival
-from specgauge.guard.pace import Pace, Window
+from specgauge.guard.pace import Pace, Window, forget_pace
 from specgauge.model.guard import GuardReason, Look, Outcome
 
 NOW = 2000.0
@@ -40,8 +40,11 @@ GAIN = [1.5 * one for one in EVEN]
 @pytest.mark.parametrize(
     ("before", "shown", "stands"),
     [
-        pytest.param([], loss(0.9), True, id="no past"),
-        pytest.param(EVEN[:2], loss(0.9), True, id="too short a past"),
+        pytest.param([], loss(0.8), False, id="no past, few requests"),
+        pytest.param([], loss(0.55), True, id="no past, a great loss"),
+        pytest.param([], loss(None), True, id="no past, no number"),
+        pytest.param([], loss(0.9, lasting=0.0), True, id="no past, no time"),
+        pytest.param(EVEN[:2], loss(0.8), False, id="too short a past"),
         pytest.param(EVEN, loss(None), True, id="no number"),
         pytest.param(EVEN, loss(0.9, lasting=0.0), True, id="no time"),
         pytest.param(EVEN, loss(0.85), False, id="even before: chance"),
@@ -57,8 +60,35 @@ GAIN = [1.5 * one for one in EVEN]
     ],
 )
 def test_what_stands_out(before: list[float], shown: Look, stands: bool) -> None:
-    """It lies below what windows of late differ by, or there is no such past."""
+    """It lies below what windows of late differ by, or without any below what requests do."""
     assert stands_out(past(before), shown, POLICY) is stands
+
+
+def test_without_a_past_many_requests_tell() -> None:
+    """Right after a start a loss of 10 % is more than chance once hundreds of requests show it."""
+    few, many = (
+        replace(shown, numbers={**shown.numbers, "requests": requests})
+        for shown in [loss(0.9)]
+        for requests in (150.0, 250.0)
+    )
+    assert not stands_out(Pace(), few, POLICY)
+    assert stands_out(Pace(), many, POLICY)
+
+
+@pytest.mark.parametrize(
+    ("before", "flag_on", "fresh"),
+    [
+        pytest.param(EVEN[:2], True, True, id="a start"),
+        pytest.param(EVEN[:3], True, False, id="it had a past"),
+        pytest.param([], False, False, id="a probe"),
+    ],
+)
+def test_only_a_start_has_to_wait(before: list[float], flag_on: bool, fresh: bool) -> None:
+    """A probe, or a guard that had a past and lost it, takes any loss for one."""
+    pace = forget_pace(past(before), flag_on=flag_on)
+    assert pace == Pace(fresh=fresh)
+    assert forget_pace(pace, flag_on=True) == pace
+    assert stands_out(pace, loss(0.9), POLICY) is not fresh
 
 
 def test_windows_of_another_load_are_no_past() -> None:

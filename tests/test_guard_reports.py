@@ -90,6 +90,7 @@ def test_measured_cells(acceptance: float, load: float, speedup: float) -> None:
     """With a baseline the loss decides whatever acceptance is; without one nothing is proved."""
     numbers = {
         **accepting(acceptance),
+        "requests": 500.0,
         "speedup_ratio": speedup,
         "decode_concurrency": load,
         "speedup_ratio_high": speedup * 1.03,

@@ -20,7 +20,7 @@ from specgauge.guard.collapse import Watched, settle, watch
 from specgauge.guard.failures import Restarts, judge_errors, judge_restarts, remember_restarts
 from specgauge.guard.finding import Finding
 from specgauge.guard.latency import judge_latency
-from specgauge.guard.pace import Pace, keep_pace, notice
+from specgauge.guard.pace import Pace, forget_pace, keep_pace, notice
 from specgauge.guard.playbook import judge_playbook
 from specgauge.guard.policy import Policy
 from specgauge.guard.speed import judge_speed
@@ -85,7 +85,11 @@ def assess(
     memory = _remember(memory, look, time)
     refusal = _refusal(memory, look, policy, time, flag_on=flag_on, went_back=went_back)
     if refusal is not None:
-        memory = replace(memory, acceptance=settle(memory.acceptance, policy), pace=Pace())
+        memory = replace(
+            memory,
+            acceptance=settle(memory.acceptance, policy),
+            pace=forget_pace(memory.pace, flag_on=flag_on),
+        )
         rest = Finding(signal=Signal.SPEEDUP, outcome=Outcome.NO_DATA, reason=refusal)
         loop = judge_restarts(memory.restarts, look)
         counts = loop is not None and refusal is GuardReason.ENGINE_RESTARTED

@@ -12,6 +12,7 @@ from itertools import pairwise
 from statistics import median
 
 from specgauge.guard.crowd import crowd_share, is_another_load
+from specgauge.guard.finding import requests_seen
 from specgauge.guard.pace import (
     CROWD,
     FEWEST,
@@ -49,15 +50,18 @@ _TO_DEVIATION = 1.0 / 0.6745  # from the median that normal samples are off by
 
 
 def stands_out(pace: Pace, look: Look, policy: Policy) -> bool:
-    """Tell whether a window that costs is more than chance; without a past nothing speaks for it.
+    """Tell whether a window that costs is more than chance.
 
     It is chance where windows of late did not cost and it lies below them by no more than they
-    differ by. Under another load only those of that load are its past.
+    differ by. Under another load only those of that load are its past, and without any nothing
+    speaks for chance. Right after a start there are none of any load: then it has to lie below no
+    gain by what so few requests differ by.
     """
     usual = _usual(pace, look, KEPT)
-    if usual is None or usual.most < 1.0 - policy.margin:
-        return True
-    return _is_beyond(usual, pace, look, policy)
+    if usual is None:
+        known = not pace.fresh or len(past_windows(pace, look, KEPT)) >= FEWEST
+        return known or look.end <= look.start or _is_beyond(_unknown(look), pace, look, policy)
+    return usual.most < 1.0 - policy.margin or _is_beyond(usual, pace, look, policy)
 
 
 def fell(pace: Pace, look: Look, policy: Policy) -> bool:
@@ -101,6 +105,13 @@ def _usual(pace: Pace, look: Look, seconds: float) -> _Usual | None:
     return _Usual(
         speedup=usual, most=usual * (1.0 + SURE * error), requests=requests, deviation=deviation
     )
+
+
+def _unknown(look: Look) -> _Usual:
+    """Say what is usual where nothing is known: no gain, and requests that differ as they do."""
+    requests = max(requests_seen(look), 1.0) / (look.end - look.start)
+    deviation = REQUEST_SPREAD / math.sqrt(requests)
+    return _Usual(speedup=1.0, most=1.0, requests=requests, deviation=deviation)
 
 
 def _is_beyond(usual: _Usual, pace: Pace, look: Look, policy: Policy) -> bool:

@@ -56,16 +56,23 @@ class Window:
 class Pace:
     """Windows that do not overlap and in which speculation was not found to cost, oldest first.
 
-    `arrivals` are requests as they came of late.
+    `arrivals` are requests as they came of late. It is `fresh` until there have been windows enough
+    for a past, or the flag was off: a probe is ended by any loss.
     """
 
     windows: tuple[Window, ...] = ()
     arrivals: tuple[Arrival, ...] = ()
+    fresh: bool = True
 
 
 def notice(pace: Pace, look: Look) -> Pace:
     """Take in who came in the last interval, whatever the window says."""
     return replace(pace, arrivals=note_arrival(pace.arrivals, look))
+
+
+def forget_pace(pace: Pace, *, flag_on: bool) -> Pace:
+    """Begin anew after a time that no window may reach back over."""
+    return Pace(fresh=pace.fresh and flag_on and len(pace.windows) < FEWEST)
 
 
 def keep_pace(pace: Pace, look: Look) -> Pace:
