@@ -49,9 +49,17 @@ def test_pages_that_tell_of_nobody(shown: Look) -> None:
         pytest.param([1.0] * 8 + [11.0, 11.0], 1.0, 20.0 / 30.0, id="a batch let in over two"),
         pytest.param([11.0, 1.0, 11.0], 1.0, 200.0**0.5 / 23.0, id="two batches"),
         pytest.param([60.0, 120.0, 150.0], 60.0, 0.0, id="a busy server"),
-        pytest.param([21.0] + [1.0] * 15, 1.0, 0.0, id="before the window"),
+        pytest.param([21.0] + [3.0] * 15, 2.0, 0.0, id="before the window"),
+        pytest.param([21.0] + [1.0] * 15, 1.0, 20.0 / 36.0, id="before it, and served in it"),
+        pytest.param([40.0, 21.0] + [0.0] * 15, 1.0, 1.0 - 2.0 / 61.0, id="nobody came since"),
     ],
 )
 def test_share_of_a_crowd(requests: list[float], usual: float, share: float) -> None:
     """Far more at once than chance brings are one sample; several crowds are several."""
     assert crowd_share(came(*requests), look("costs"), usual) == pytest.approx(share)
+
+
+def test_what_came_later_is_not_in_a_window() -> None:
+    """A window that ended before the last page has the requests that came before its end."""
+    arrivals = came(*[1.0] * 15, 41.0, end=1001.0)
+    assert crowd_share(arrivals, look("costs"), 1.0) == 0.0

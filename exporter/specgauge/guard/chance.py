@@ -39,7 +39,7 @@ A_FALL = 0.38
 CROWD_BEYOND = 3.0
 """Standard deviations for a crowd, which is not looked at again and again."""
 
-SURE = 1.0
+SURE = 2.0
 """Standard errors by which windows of late must lie below the margin to cost themselves."""
 
 LONGEST = 60.0

@@ -6,10 +6,11 @@ crowd but another load.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from specgauge.guard.finding import requests_seen
 from specgauge.model.guard import Look
 
 REMEMBERED = 120.0
@@ -44,12 +45,12 @@ def note_arrival(arrivals: tuple[Arrival, ...], look: Look) -> tuple[Arrival, ..
     return (*kept, Arrival(end=look.end, seconds=look.step_seconds, requests=requests))
 
 
-def crowd_share(arrivals: Iterable[Arrival], look: Look, usual: float) -> float:
+def crowd_share(arrivals: Sequence[Arrival], look: Look, usual: float) -> float:
     """Give the share of a look's requests that one crowd is; that of several by root and squares.
 
-    `usual` is how many come in a second.
+    `usual` is how many come in a second. `arrivals` are in their order.
     """
-    seen = [one for one in arrivals if look.start < one.end <= look.end]
+    seen = _behind(arrivals, look)
     came = math.fsum(one.requests for one in seen)
     if came <= 0.0:
         return 0.0
@@ -58,6 +59,23 @@ def crowd_share(arrivals: Iterable[Arrival], look: Look, usual: float) -> float:
         if crowd:
             squares += math.fsum(one.requests - usual * one.seconds for one in pages) ** 2
     return math.sqrt(squares) / came
+
+
+def _behind(arrivals: Sequence[Arrival], look: Look) -> list[Arrival]:
+    """Give the arrivals that a look's requests are from, oldest first.
+
+    A crowd goes on being served after it came: where fewer came in the window than were served
+    in it, the others are of those that came last before it.
+    """
+    served, came, seen = requests_seen(look), 0.0, []
+    for one in reversed(arrivals):
+        if one.end > look.end:
+            continue
+        if one.end <= look.start and came >= served:
+            break
+        seen.append(one)
+        came += one.requests
+    return seen[::-1]
 
 
 def is_another_load(arrivals: Iterable[Arrival], look: Look, usual: float) -> bool:

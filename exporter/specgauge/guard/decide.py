@@ -47,6 +47,7 @@ def decide(
         signal=assessment.signal,
         evidence=assessment.numbers,
         wanted=step.wanted,
+        shadow=_elsewhere(after),
         rehearsed=assessment.rehearsed,
         companions=assessment.companions,
         next_probe=None if policy.dry_run else after.next_probe,
@@ -57,6 +58,11 @@ def decide(
 
 def _moved(before: GuardState, after: GuardState) -> bool:
     return before.phase is not after.phase or before.flag is not after.flag
+
+
+def _elsewhere(state: GuardState) -> Phase | None:
+    shadow = state.shadow
+    return None if shadow is None or shadow.phase is state.phase else shadow.phase
 
 
 def _step(state: GuardState, assessment: Assessment, around: Surroundings, policy: Policy) -> Step:

@@ -9,7 +9,7 @@ _OUTCOMES: Mapping[Outcome, str] = {
     Outcome.HEALTHY: "healthy",
     Outcome.DEGRADED: "degraded",
     Outcome.INCONCLUSIVE: "not clear either way",
-    Outcome.NO_DATA: "too little to judge",
+    Outcome.NO_DATA: "not judged",
     Outcome.ERROR: "nothing that could be used",
 }
 _NUMBERS: Mapping[str, tuple[str, str]] = {
@@ -45,7 +45,10 @@ def _what(decision: Decision) -> str:
     flag = {True: "on", False: "off", None: "unknown"}[decision.flag]
     if decision.changed:
         return f"From {decision.before} to {decision.state}, flag {flag}"
-    return f"Still {decision.state}, flag {flag}"
+    told = f"Still {decision.state}, flag {flag}"
+    if decision.shadow is None or decision.wanted is not None:
+        return told
+    return f"{told}; but for the dry run it would be {decision.shadow}"
 
 
 def _unlet(decision: Decision) -> str:

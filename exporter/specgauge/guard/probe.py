@@ -30,7 +30,7 @@ def rest(state: GuardState, around: Surroundings, policy: Policy) -> Step:
     due = state.next_probe
     if due is None:
         due = state.since + wait(state.failures, policy)
-    if around.time < due:
+    if around.time < due and not around.probe_asked:
         return Step(state=replace(state, next_probe=due), reason=GuardReason.COOLING_DOWN)
     return start_probe(state, around)
 
@@ -50,7 +50,8 @@ def start_probe(state: GuardState, around: Surroundings) -> Step:
         healthy_for=0.0,
         saved=None,
     )
-    return Step(state=probing, reason=GuardReason.PROBE_DUE)
+    asked = around.probe_asked
+    return Step(state=probing, reason=GuardReason.PROBE_ASKED if asked else GuardReason.PROBE_DUE)
 
 
 def probe(state: GuardState, assessment: Assessment, around: Surroundings, policy: Policy) -> Step:

@@ -1,7 +1,7 @@
 """What the guard and its rim are told, as plain values; reads no file and no configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from specgauge.guard.policy import Policy
 
@@ -67,3 +67,24 @@ class GuardSettings:
     lock_file: str | None = None
     prometheus: PrometheusSettings | None = None
     grafana: GrafanaSettings | None = None
+
+
+_POLICY = frozenset({"policy", "freeze_file", "decision_window"})
+"""What a guard goes on under without a restart."""
+
+
+def other_keys(before: GuardSettings | None, after: GuardSettings | None) -> str:
+    """Name the keys and sections that differ and that a running guard does not take over."""
+    if before is None or after is None:
+        return "guard"
+    changed = [f"guard.{name}" for name in _differing(before, after) if name not in _POLICY]
+    flag = [
+        f"flag.{after.flag.backend if name == 'terms' else name}"
+        for name in _differing(before.flag, after.flag)
+    ]
+    return ", ".join(flag + [name for name in changed if name != "guard.flag"])
+
+
+def _differing(before: GuardSettings | FlagSettings, after: object) -> list[str]:
+    names = [one.name for one in fields(before)]
+    return [name for name in names if getattr(before, name) != getattr(after, name)]

@@ -44,6 +44,7 @@ REASONS: Mapping[str, str] = {
     _G.NOT_YET_IN_A_ROW: "speculation cost in this window, which is not enough in a row yet",
     _G.COOLING_DOWN: "the cool-down after the last fallback lasts",
     _G.PROBE_DUE: "the cool-down ended, so speculation gets another chance",
+    _G.PROBE_ASKED: "an operator asked for a trial before the cool-down ended",
     _G.PROBE_TOO_SHORT: "the trial is too young to decide: it lasts guard.recovery.probe_for at "
     "least, and what was measured before it does not count; shorten that key to decide earlier",
     _G.PROBE_LOAD_TOO_LOW: "it goes well, but at a lower load than the one that would return",
