@@ -107,12 +107,14 @@ def by_method(**handlers: Handler) -> Handler:
     return lambda asked: handlers[asked.method](asked)
 
 
-def trusted(folder: Path, *, expired: bool = False) -> tuple[ssl.SSLContext, str]:
-    """Make a certificate for 127.0.0.1: the server's context, and the file that trusts it."""
+def trusted(
+    folder: Path, *, name: str = "127.0.0.1", expired: bool = False
+) -> tuple[ssl.SSLContext, str]:
+    """Make a certificate for a name: the server's context, and the file that trusts it."""
     authority = trustme.CA()
     until = datetime.now(UTC) - timedelta(days=1) if expired else None
     since = datetime.now(UTC) - timedelta(days=2)
-    certificate = authority.issue_cert("127.0.0.1", not_before=since, not_after=until)
+    certificate = authority.issue_cert(name, not_before=since, not_after=until)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
     file = folder / "ca.pem"

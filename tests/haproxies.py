@@ -31,7 +31,7 @@ flag:
   haproxy: {{socket: {folder}/admin.sock, backend: flag, server: speculation}}
 routing:
   listen: 127.0.0.1:{port}
-  pools: {{speculative: {{servers: ["{spec}"]}}, standard: {{servers: ["{standard}"]}}}}
+  pools: {{speculative: {spec}, standard: {standard}}}
   access_log: {folder}/access.log
   timeouts: {{connect: 200ms}}
 """
@@ -73,11 +73,13 @@ def rendered(folder: Path, port: int, spec: str, standard: str, rules: str) -> R
 
 
 @asynccontextmanager
-async def proxying(folder: Path, rules: str, *, spec: str = "") -> AsyncIterator[Proxied]:
+async def proxying(
+    folder: Path, rules: str, *, spec: str = "", servers: tuple[Server, Server] | None = None
+) -> AsyncIterator[Proxied]:
     """Run HAProxy by some rules, before servers of its own beside those that are named."""
-    servers = Server(name="speculative"), Server(name="standard")
+    servers = servers or (Server(name="speculative"), Server(name="standard"))
     port = free_port()
-    places = (spec or servers[0].address, servers[1].address)
+    places = (f'{{servers: ["{spec}"]}}' if spec else servers[0].pool, servers[1].pool)
     file = rendered(folder, port, *places, rules)
     for server in servers:
         await server.start()

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -57,7 +58,8 @@ class Server:
 
     `mode` is how it serves: `well`, a status, `slam` (reads and closes), `cut` (ends a stream in
     its middle), `error` (ends it there with an event that says so), `elsewhere` (would
-    have the router look elsewhere). `sent` is when it sent each chunk of its last stream.
+    have the router look elsewhere). `sent` is when it sent each chunk of its last stream. With
+    `tls` it speaks nothing else; `keys` are those of `tls` by which a router knows it.
     """
 
     name: str
@@ -69,13 +71,23 @@ class Server:
     lengths: list[int] = field(default_factory=list)
     sent: list[float] = field(default_factory=list)
     connections: set[int] = field(default_factory=set)
+    versions: set[tuple[int, int]] = field(default_factory=set)
     last: tuple[str, str, str] = ("", "", "")
     runner: web.AppRunner | None = None
+    tls: ssl.SSLContext | None = None
+    keys: str = ""
 
     @property
     def address(self) -> str:
-        """Where it listens, as the configuration has it."""
+        """Where it listens."""
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def pool(self) -> str:
+        """A pool of it alone, as the configuration has it."""
+        if not self.keys:
+            return f"{{servers: ['{self.address}']}}"
+        return f"{{servers: ['https://{self.address}'], tls: {{{self.keys}}}}}"
 
     async def start(self) -> None:
         """Listen on its port, the same one again after a stop."""
@@ -83,7 +95,7 @@ class Server:
         app.router.add_route("*", "/{path:.*}", self.answer)
         self.runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self.runner.setup()
-        await web.TCPSite(self.runner, "127.0.0.1", self.port).start()
+        await web.TCPSite(self.runner, "127.0.0.1", self.port, ssl_context=self.tls).start()
 
     async def stop(self) -> None:
         """Die: the port closes, and with it every connection."""
@@ -94,6 +106,7 @@ class Server:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Serve one request."""
         self.asked += 1
+        self.versions.add(request.version)
         self.connections.add(id(request.transport))
         self.last = request.method, request.raw_path, request.headers.get("Authorization", "")
         body = await request.read()
@@ -230,9 +243,11 @@ def open_to_all(folder: Path) -> None:
 
 
 @asynccontextmanager
-async def routing(rules: str, *, state: str = "file") -> AsyncIterator[Front]:
+async def routing(
+    rules: str, *, state: str = "file", servers: tuple[Server, Server] | None = None
+) -> AsyncIterator[Front]:
     """Run nginx by some rules; `state` is `file`, the URL of a sidecar, or nothing."""
-    servers = Server(name="speculative"), Server(name="standard")
+    servers = servers or (Server(name="speculative"), Server(name="standard"))
     # Not pytest's own folder: where root starts nginx, its workers are nobody, who may not enter.
     with tempfile.TemporaryDirectory(prefix="router-") as name:
         folder = Path(name)
@@ -243,8 +258,7 @@ async def routing(rules: str, *, state: str = "file") -> AsyncIterator[Front]:
         file.write_text(
             f'targets: [{{url: "http://127.0.0.1:8000"}}]\nrouting:\n'
             f"  listen: 127.0.0.1:{port}\n"
-            f"  pools: {{speculative: {{servers: ['{servers[0].address}']}}, "
-            f"standard: {{servers: ['{servers[1].address}']}}}}\n"
+            f"  pools: {{speculative: {servers[0].pool}, standard: {servers[1].pool}}}\n"
             f"  access_log: {folder}/access.log\n"
             f"  nginx: {{workers: 1}}\n" + (f"  {told}\n" if state else "") + rules
         )

@@ -506,6 +506,10 @@ def test_baseline_from_the_environment(tmp_path: Path) -> None:
             ["targets[0].tls: is for https:// only; change the url or remove tls"],
         ),
         (
+            "{url: 'https://a', server_name: b}",
+            ["targets[0].server_name: unknown key; did you mean targets[].tls.server_name?"],
+        ),
+        (
             "{url: 'https://a', tls: {key_file: /no}}",
             [
                 "targets[0].tls.key_file: is of no use without cert_file",

@@ -32,7 +32,7 @@ from specgauge.render.haproxy import haproxy
 from specgauge.render.haproxy_numbers import above, at_least, can_compare
 from specgauge.render.haproxy_rules import ask
 from specgauge.render.options import Options
-from specgauge.render.router import Router
+from specgauge.render.router import Router, Trust
 from specgauge.render.switch import Switch
 from specgauge.routing.decide import Flag, Live, decide
 from specgauge.routing.presets import PRESETS
@@ -116,8 +116,16 @@ async def test_requests_land_where_explain_says(
         {},
         {"host": "", "speculative": ("localhost:80", "[::1]:81"), "access_log": "/log"},
         {"host": "::1", "state_url": "http://127.0.0.1:9843"},
+        {
+            "speculative": ("localhost:80", "127.0.0.2:81"),
+            "speculative_trust": Trust(name="engine.internal"),
+            "standard_trust": Trust(name="engine.internal"),
+            "state_url": "https://localhost:9843",
+            "state_trust": Trust(),
+            "sni": True,
+        },
     ],
-    ids=["plain", "names", "version six"],
+    ids=["plain", "names", "version six", "tls"],
 )
 @pytest.mark.parametrize(
     "switch",
@@ -157,7 +165,9 @@ def test_what_it_cannot_ask_is_said(tmp_path: Path) -> None:
     - {name: foreign, when: {models: ["größer"]}, pool: standard}
     - {name: plain, when: {models: ["it's"], header: {name: X-App, values: [-i]}}, pool: standard}
 """
-    file = rendered(tmp_path, 1, "127.0.0.1:8001", "127.0.0.1:8002", rules)
+    file = rendered(
+        tmp_path, 1, "{servers: ['127.0.0.1:8001']}", "{servers: ['127.0.0.1:8002']}", rules
+    )
     digits = "it knows numbers of six digits, 0.0001 to 999999"
     assert file.notes == (
         "rule code is left out, when.patterns: it cannot look into the texts of a prompt",

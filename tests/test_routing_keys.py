@@ -4,6 +4,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import trustme
 import yaml
 
 from specgauge.cli.route.settings import router_of, routes_of, told_of
@@ -13,7 +14,7 @@ from specgauge.config import advice, load, schema
 from specgauge.config.routing_keys import MODULE, RoutingKeys
 from specgauge.errors import ConfigError
 from specgauge.model.settings import RouteSettings
-from specgauge.render.router import Router
+from specgauge.render.router import Router, Trust
 from specgauge.routing.rules import HeaderIs, LoadLimit, Pool, Range, Routes, Rule, When
 
 ONE = 'targets: [{url: "http://127.0.0.1:8000"}]\n'
@@ -113,6 +114,7 @@ routing:
     jsonschema.Draft202012Validator(schema()).validate(yaml.safe_load(ONE + text))
 
 
+POOL = "routing: {pools: {standard: {servers: %s}}}"
 RULE = "routing: {rules: [{name: a, pool: speculative, when: {%s}}]}"
 
 
@@ -159,7 +161,31 @@ RULE = "routing: {rules: [{name: a, pool: speculative, when: {%s}}]}"
         ("routing: {pools: {standard: {servers: ['127.0.0.1:8000']}}}",
          'routing.pools: "127.0.0.1:8000" is in both pools'),
         ("routing: {state_file: s, state_url: 'http://a:1'}", "routing: state_url: state_file i"),
-        ("routing: {state_url: 'https://a:1'}", "routing.state_url:"),
+        ("routing: {state_url: 'ftp://a:1'}", "routing.state_url:"),
+        ("routing: {state_url: 'https://a:0'}", "routing.state_url:"),
+        ("routing: {state_url: 'http://a:1', state_tls: {server_name: b}}",
+         "routing: state_tls: is for https:// only; write https:// in state_url, or remove st"),
+        ("routing: {state_tls: {server_name: b}}", "routing: state_tls: is for https:// only;"),
+        ("routing: {state_url: 'https://[::1]:1'}",
+         'routing: state_tls.server_name: "::1" is an address, and routers look for a name'),
+        (POOL % "['https://a:0']", "routing.pools.standard.servers[0]:"),
+        (POOL % "['https://a:1', 'b:1']",
+         'routing.pools.standard: servers: "b:1" is without https:// where others have it;'),
+        (POOL % "['https://127.0.0.1:8000'], tls: {server_name: a}",
+         'routing.pools: "127.0.0.1:8000" is in both pools'),
+        (POOL % "['https://10.0.0.1:1']",
+         'routing.pools.standard: tls.server_name: "10.0.0.1" is an address, and routers look'),
+        (POOL % "['https://a:1'], tls: {server_name: 10.0.0.1}",
+         'routing.pools.standard: tls.server_name: "10.0.0.1" is not the name of a host'),
+        (POOL % "['https://a:1'], tls: {server_name: 'a/b'}",
+         'routing.pools.standard: tls.server_name: "a/b" is not the name of a host'),
+        (POOL % "['a:1'], tls: {ca_file: c.pem}",
+         "routing.pools.standard: tls: is for https:// only; write https:// in servers, or rem"),
+        (POOL % "['https://a:1'], tls: {key_file: k.pem}",
+         "routing.pools.standard: tls.key_file: is of no use without cert_file"),
+        (POOL % "['https://a:1'], tls: {ca_file: 'a$b'}", "routing.pools.standard: tls: "),
+        (POOL % "['https://a:1'], tls: {cafile: c}", "routing.pools.standard.tls.cafile: unknown"),
+        ("routing: {haproxy: {sni: 1}}", "routing.haproxy.sni: write true or false"),
         ("routing: {max_request: 1KiB}", "routing: max_request: must not be below max_body"),
         ("routing: {stale_after: 1s}", "routing.stale_after: must be at least 2s, twice"),
         ("routing: {stale_after: soon}", "routing.stale_after:"),
@@ -209,6 +235,34 @@ def test_null_is_not_set(tmp_path: Path) -> None:
     assert keys is not None
     assert keys.rules[0].when.temperature is not None
     assert keys.rules[0].when.temperature.above is None
+
+
+def test_tls_keys_arrive(tmp_path: Path) -> None:
+    """What is said of TLS reaches the router, files as whole paths; elsewhere there is none."""
+    authority = trustme.CA()
+    pem = authority.issue_cert("router.internal").private_key_and_cert_chain_pem
+    for name in ("cert.pem", "key.pem"):
+        pem.write_to_path(str(tmp_path / name))
+    text = """
+routing:
+  pools:
+    speculative:
+      servers: ["https://a.internal:1", "https://[::1]:2/"]
+      tls: {ca_file: cert.pem, cert_file: cert.pem, key_file: key.pem, server_name: engine.internal}
+    standard: {servers: ["b.internal:3"]}
+  state_url: "https://c.internal:4/"
+  haproxy: {sni: true}
+"""
+    router = router_of(load(written(tmp_path, text), env={}, overrides={}))
+    assert router is not None
+    assert router.speculative == ("a.internal:1", "[::1]:2")
+    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    assert router.speculative_trust == Trust(
+        name="engine.internal", authorities=cert, cert=cert, key=key
+    )
+    assert (router.standard, router.standard_trust) == (("b.internal:3",), None)
+    assert (router.sidecar, router.state_trust, router.sni) == ("c.internal:4", Trust(), True)
+    jsonschema.Draft202012Validator(schema()).validate(yaml.safe_load(ONE + text))
 
 
 def test_environment(tmp_path: Path) -> None:

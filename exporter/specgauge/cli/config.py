@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from specgauge.cli.route.settings import router_of
 from specgauge.cli.settings import guard_of, settings_of
 from specgauge.config import Config, advice, effective, load, schema
 from specgauge.errors import ConfigError
@@ -60,9 +61,9 @@ def _load(file: Path, *, whole: bool = False) -> Config:
 
 
 def _use(config: Config) -> None:
-    """Make of the configuration what `serve` makes of it; raises ConfigError with every fault."""
+    """Make of it what `serve` and `render` do; raises ConfigError with every fault."""
     problems: list[str] = []
-    for make in (settings_of, lambda config: check_guard(guard_of(config))):
+    for make in (settings_of, lambda config: check_guard(guard_of(config)), router_of):
         try:
             make(config)
         except ConfigError as error:

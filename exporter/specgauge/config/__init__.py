@@ -11,13 +11,15 @@ from specgauge.config.files import (
     named_files,
     read_secret,
     request_headers,
+    unusable_certificates,
 )
 from specgauge.config.flag_keys import FlagKeys
 from specgauge.config.guard_keys import GuardKeys
-from specgauge.config.models import Auth, BaselineKeys, Config, Export, Scrape, Target, Tls
+from specgauge.config.models import Auth, BaselineKeys, Config, Export, Scrape, Target
 from specgauge.config.report_keys import ReportKeys
 from specgauge.config.routing_keys import RoutingKeys
 from specgauge.config.rules_keys import RulesKeys
+from specgauge.config.tls_keys import Tls
 
 __all__ = [
     "Address",
@@ -44,4 +46,5 @@ __all__ = [
     "read_secret",
     "request_headers",
     "schema",
+    "unusable_certificates",
 ]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from specgauge.config.flag_keys import FlagKeys
 from specgauge.config.guard_keys import GuardKeys
 from specgauge.config.models import Config
+from specgauge.config.pool_keys import host_of
 from specgauge.config.routing_keys import RoutingKeys
 from specgauge.config.routing_rule_keys import WhenKeys
 from specgauge.model.obedience import moves_traffic
@@ -44,8 +45,19 @@ def _routing(config: Config) -> Iterator[str]:
             "flag and no load; set one of them"
         )
     yield from _unreached(keys)
+    yield from _several_names(keys)
     if keys.access_log is None:
         yield "routing.access_log: none, so classes are routed but not measured"
+
+
+def _several_names(keys: RoutingKeys) -> Iterator[str]:
+    for name, pool in keys.pools:
+        hosts = {host_of(server) for server in pool.servers}
+        if pool.secure and pool.tls.server_name is None and len(hosts) > 1:
+            yield (
+                f"routing.pools.{name}.tls.server_name: none, and its servers have several names; "
+                "HAProxy expects of each its own, nginx needs one that all certificates hold"
+            )
 
 
 def _unreached(keys: RoutingKeys) -> Iterator[str]:

@@ -4,6 +4,7 @@ The only place of this folder, beside `load`, that opens files; nothing read her
 """
 
 import re
+import ssl
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,9 @@ from specgauge.config.flag_keys import FlagKeys
 from specgauge.config.keys import KEYS, KeyPath, template
 from specgauge.config.models import Auth, Config
 from specgauge.config.problems import Issue
+from specgauge.config.routing_keys import RoutingKeys
 from specgauge.config.rules import chosen_backend, leaves
+from specgauge.config.tls_keys import Tls
 from specgauge.errors import ConfigError
 
 _LARGEST_SECRET = 64 << 10
@@ -49,6 +52,8 @@ _REPLACED = frozenset(
         ("routing", "state_file"), ("routing", "access_log_state_file"),
     }
 )  # fmt: skip
+# These are read by the router: the sidecar, which reads the same configuration, may lack them.
+_ROUTERS = ("tls", "state_tls")
 _CHECKS = {"bearer_file": header_safe, "token_file": header_safe, "basic_file": user_password}
 
 
@@ -112,6 +117,8 @@ def unreadable_files(document: dict[str, Any]) -> Iterator[Issue]:
             continue
         if path[:1] == ("flag",) and path[1] != chosen_backend(document):
             continue
+        if path[:1] == ("routing",) and path[-2] in _ROUTERS:
+            continue
         try:
             if path in _LATER:
                 _later(Path(value), replaced=_is_replaced(path, Path(value)))
@@ -123,6 +130,42 @@ def unreadable_files(document: dict[str, Any]) -> Iterator[Issue]:
                 _read(Path(value), 1)
         except ConfigError as error:
             yield Issue(path=path, message=error.problems[0])
+
+
+def unusable_certificates(keys: RoutingKeys) -> Iterator[str]:
+    """Find what is wrong with the certificates that a router is to read, each under its key."""
+    places = {f"pools.{name}.tls": pool.tls for name, pool in keys.pools}
+    for place, tls in {**places, "state_tls": keys.state_tls}.items():
+        yield from (f"routing.{place}.{fault}" for fault in _unusable(tls))
+
+
+def _unusable(tls: Tls) -> Iterator[str]:
+    files = {"ca_file": tls.ca_file, "cert_file": tls.cert_file, "key_file": tls.key_file}
+    named = {name: path for name, path in files.items() if path is not None}
+    for name, path in named.items():
+        try:
+            _read(path, 1)
+        except ConfigError as error:
+            yield f"{name}: {error.problems[0]}; give a PEM file that can be read here"
+            return
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    ca, cert, key = tls.ca_file, tls.cert_file, tls.key_file
+    if ca is not None and not _loads(lambda: context.load_verify_locations(ca)):
+        yield f"ca_file: {ca}: holds no certificate; give those to trust as PEM"
+    # A key with a passphrase fails instead of asking for it.
+    if cert is not None and not _loads(lambda: context.load_cert_chain(cert, key, lambda: "")):
+        yield (
+            f"cert_file: {cert}: no certificate with the key in {key or cert}; "
+            "give both as PEM, the key without a passphrase"
+        )
+
+
+def _loads(load: Callable[[], None]) -> bool:
+    try:
+        load()
+    except OSError:  # that of ssl as well
+        return False
+    return True
 
 
 def names_file(path: KeyPath, value: object) -> bool:

@@ -38,6 +38,7 @@ from specgauge.config.report_keys import ReportKeys
 from specgauge.config.routing_keys import RoutingKeys
 from specgauge.config.rules_keys import RulesKeys
 from specgauge.config.section import SETTINGS, secret_key
+from specgauge.config.tls_keys import Tls
 
 
 class Auth(BaseModel):
@@ -58,23 +59,6 @@ class Auth(BaseModel):
     )
     bearer: BearerSecret = secret_key("The bearer token itself; from the environment only.")
     basic: BasicSecret = secret_key("The user:password itself; from the environment only.")
-
-
-class Tls(BaseModel):
-    """How an https target is verified, and the certificate shown to it."""
-
-    model_config = SETTINGS
-
-    ca_file: File = Field(
-        default=None, description="PEM file with the authorities to trust instead of the system's."
-    )
-    cert_file: File = Field(default=None, description="PEM file with the client certificate.")
-    key_file: File = Field(
-        default=None, description="PEM file with its key, if not in cert_file too."
-    )
-    server_name: Name = Field(
-        default=None, description="Name to expect in the server's certificate, if not the host."
-    )
 
 
 class Facts(BaseModel):

@@ -101,6 +101,7 @@ def _extra(path: KeyPath) -> str:
     parent = template(path[:-1])
     known = siblings(parent)
     elsewhere = [key.path for key in KEYS.values() if key.path[-1] == name and not key.secret]
+    elsewhere = [one for one in elsewhere if one[:1] == parent[:1]] or elsewhere
     least = min(map(len, elsewhere), default=0)
     if len(nearest := [path for path in elsewhere if len(path) == least]) == 1:
         return f"unknown key; did you mean {'.'.join(nearest[0]).replace('.#', '[]')}?"

@@ -16,8 +16,11 @@ from specgauge.routing.rules import CLASS_PATTERN, PATTERNS
 from specgauge.routing.shape import ROUTE_NAMES
 from specgauge.units import format_duration, format_size, quote
 
-_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\]"
-_SERVER = rf"(?:{_HOST}):[0-9]{{1,5}}"
+SECURE = "https://"
+HOST_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?"
+_SERVER = rf"(?:{HOST_NAME}|\[[0-9A-Fa-f:.]{{2,45}}\]):[0-9]{{1,5}}"
+_POOLED = rf"{_SERVER}|{SECURE}{_SERVER}/?"
+_SIDECAR = rf"(https?://)({_SERVER})/?"
 _HEADER = r"[A-Za-z][A-Za-z0-9-]{0,63}"
 _PATH = r"/[A-Za-z0-9/._~@:+-]{0,199}"
 _LONGEST_TEXT = 200
@@ -38,8 +41,10 @@ def _one_of(form: str, what: str) -> Callable[[object], str]:
 
 
 def _server(value: object) -> str:
-    server = _one_of(_SERVER, "a server; write host:port, without http://")(value)
-    return _with_port(server)
+    server = _one_of(_POOLED, "a server; write host:port, or https://host:port")(value)
+    server = server.removesuffix("/")
+    _with_port(server.removeprefix(SECURE))
+    return server
 
 
 def _with_port(value: str) -> str:
@@ -123,10 +128,12 @@ def _file_path(value: object) -> str:
 def _sidecar(value: object) -> str | None:
     if value is None:
         return None
-    found = re.fullmatch(rf"http://({_SERVER})/?", text(value), re.ASCII)
+    found = re.fullmatch(_SIDECAR, text(value), re.ASCII)
     if found is None:
-        raise ValueError(f"{shown(value)} is not a sidecar's address; write http://host:port")
-    return f"http://{_server(found[1])}"
+        raise ValueError(
+            f"{shown(value)} is not a sidecar's address; write http://host:port or https://host:port"
+        )
+    return f"{found[1]}{_with_port(found[2])}"
 
 
 def _named(names: tuple[str, ...]) -> WithJsonSchema:
@@ -152,7 +159,7 @@ ClassName = Annotated[
 PoolName = Annotated[
     Literal["speculative", "standard"], BeforeValidator(_listed(_POOLS)), _named(_POOLS)
 ]
-Server = Annotated[str, BeforeValidator(_server), _form(_SERVER)]
+Server = Annotated[str, BeforeValidator(_server), _form(_POOLED)]
 HeaderName = Annotated[
     str, BeforeValidator(_one_of(_HEADER, "the name of a header")), _form(_HEADER)
 ]
@@ -204,5 +211,5 @@ FullPath = Annotated[str, BeforeValidator(_file_path), _form(r"/[A-Za-z0-9/._+-]
 SidecarUrl = Annotated[
     str | None,
     BeforeValidator(_sidecar),
-    WithJsonSchema({"type": OPTIONAL_TEXT, "pattern": rf"^http://({_SERVER})/?$"}),
+    WithJsonSchema({"type": OPTIONAL_TEXT, "pattern": f"^{_SIDECAR}$"}),
 ]

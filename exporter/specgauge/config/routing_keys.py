@@ -9,7 +9,8 @@ from typing import Self
 from pydantic import BaseModel, Field, model_validator
 
 from specgauge.config.address import parse_listen
-from specgauge.config.fields import Duration, File, Size
+from specgauge.config.fields import Duration, File, Size, Switch
+from specgauge.config.pool_keys import PoolsKeys, tls_faults
 from specgauge.config.routing_fields import (
     Body,
     Front,
@@ -17,13 +18,13 @@ from specgauge.config.routing_fields import (
     Idle,
     PoolName,
     Preset,
-    Server,
     SidecarUrl,
     Wait,
     Workers,
 )
 from specgauge.config.routing_rule_keys import LoadKeys, RuleKeys
 from specgauge.config.section import SETTINGS
+from specgauge.config.tls_keys import Tls
 from specgauge.routing.presets import PRESETS
 from specgauge.routing.rules import OTHER
 from specgauge.units import format_duration, quote
@@ -55,46 +56,6 @@ def _seconds(default: float, description: str) -> float:
     )
 
 
-class PoolKeys(BaseModel):
-    """The servers of one pool."""
-
-    model_config = SETTINGS
-
-    servers: tuple[Server, ...] = Field(default=(), description="Its servers, as host:port.")
-
-    @model_validator(mode="after")
-    def _once(self) -> Self:
-        if twice := [one for one, times in Counter(self.servers).items() if times > 1]:
-            raise ValueError(f"servers: {quote(twice[0])} is there twice")
-        return self
-
-
-class PoolsKeys(BaseModel):
-    """Who serves."""
-
-    model_config = SETTINGS
-
-    speculative: PoolKeys = Field(
-        default_factory=lambda: PoolKeys(servers=("127.0.0.1:8000",)),
-        description="With speculation; what it cannot serve goes to the other.",
-        json_schema_extra={"default": {"servers": ["127.0.0.1:8000"]}},
-    )
-    standard: PoolKeys = Field(
-        default_factory=lambda: PoolKeys(servers=("127.0.0.1:8001",)),
-        description="Without.",
-        json_schema_extra={"default": {"servers": ["127.0.0.1:8001"]}},
-    )
-
-    @model_validator(mode="after")
-    def _apart(self) -> Self:
-        for name, pool in self:
-            if not pool.servers:
-                raise ValueError(f"{name}.servers: name at least one")
-        if both := set(self.speculative.servers) & set(self.standard.servers):
-            raise ValueError(f"{quote(min(both))} is in both pools")
-        return self
-
-
 class LossKeys(BaseModel):
     """What holds once the sidecar gives no sign any more."""
 
@@ -123,6 +84,18 @@ class NginxKeys(BaseModel):
 
     module: FullPath = Field(default=MODULE, description="Its JavaScript module, by full path.")
     workers: Workers = Field(default="auto", description="Its worker processes: a number or auto.")
+
+
+class HaproxyKeys(BaseModel):
+    """What `specgauge render haproxy` writes beside the rules."""
+
+    model_config = SETTINGS
+
+    sni: Switch = Field(
+        default=False,
+        description="Send https servers their name (SNI), for gateways that choose by it; then a "
+        "certificate of another name fails requests.",
+    )
 
 
 class RoutingKeys(BaseModel):
@@ -159,7 +132,11 @@ class RoutingKeys(BaseModel):
         description="File by which the sidecar tells a router on the same host flag and load.",
     )
     state_url: SidecarUrl = Field(
-        default=None, description="The sidecar's address, for a router on another host."
+        default=None,
+        description="The sidecar's address, http:// or https://, for a router on another host.",
+    )
+    state_tls: Tls = Field(
+        default_factory=Tls, description="TLS settings, for an https:// state_url only."
     )
     stale_after: Duration = _seconds(
         5.0, "Silence of the sidecar after which its load counts as unknown."
@@ -182,6 +159,7 @@ class RoutingKeys(BaseModel):
         default=32, description="Idle connections that each worker keeps to a pool."
     )
     nginx: NginxKeys = Field(default_factory=NginxKeys, description="Of nginx alone.")
+    haproxy: HaproxyKeys = Field(default_factory=HaproxyKeys, description="Of HAProxy alone.")
 
     @property
     def tells_state(self) -> bool:
@@ -203,7 +181,7 @@ class RoutingKeys(BaseModel):
         if reserved := [name for name in _RESERVED if name in names]:
             raise ValueError(f"rules: {quote(reserved[0])} is {_RESERVED[reserved[0]]}")
         self._files_fit()
-        servers = (*self.pools.speculative.servers, *self.pools.standard.servers)
+        servers = (*self.pools.speculative.addresses, *self.pools.standard.addresses)
         if loops := [one for one in servers if _is_itself(self.listen, one)]:
             raise ValueError(f"pools: {quote(loops[0])} is the router itself, by routing.listen")
         if self.max_request < self.max_body:
@@ -213,6 +191,10 @@ class RoutingKeys(BaseModel):
     def _files_fit(self) -> None:
         if self.state_file is not None and self.state_url is not None:
             raise ValueError("state_url: state_file is set too; keep one of them")
+        for fault in tls_faults(
+            self.state_tls, [self.state_url or ""], key="state_tls", whose="state_url"
+        ):
+            raise ValueError(fault)
         path = str(self.access_log)
         if "$" in path or not path.isprintable():
             raise ValueError(f"access_log: {quote(path)}: no router takes $ or control characters")

@@ -8,6 +8,7 @@ from specgauge.errors import RenderError
 from specgauge.render.files import RenderedFile
 from specgauge.render.haproxy_body import GRAMMAR, MAPPING, Fact, facts
 from specgauge.render.haproxy_rules import Asked, ask, quoted, routes
+from specgauge.render.haproxy_tls import spoken_to
 from specgauge.render.options import Options
 from specgauge.render.router import Router
 from specgauge.render.switch import Switch
@@ -67,8 +68,16 @@ def haproxy(options: Options) -> Iterator[RenderedFile]:
         q=quoted,
         routes=tuple(routes()),
         seconds=_milliseconds,
-        sidecar=(router.state_url or "").removeprefix("http://"),
+        sidecar=spoken_to(router.sidecar, router.state_trust, key="routing.state_tls", sni=True),
+        sidecar_name=router.state_trust and router.state_trust.name_of(router.sidecar),
         speculative=_speculative(router.routes, asked),
+        pools={
+            name: [
+                spoken_to(one, trust, key=f"routing.pools.{name}.tls", sni=router.sni)
+                for one in servers
+            ]
+            for name, (servers, trust) in router.pools.items()
+        },
         **_places(router, switch),
     )
     yield RenderedFile(path="haproxy/haproxy.cfg", text=text, notes=notes)

@@ -3,16 +3,27 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from specgauge.errors import RenderError
+from specgauge.errors import ConfigError, RenderError
 from specgauge.render.files import RenderedFile
 from specgauge.render.options import Options
-from specgauge.render.router import Router
+from specgauge.render.router import Router, Trust
 from specgauge.render.templating import environment, fill
 from specgauge.routing.table import table_of
 
 _FOLDER = "nginx"
 _SCRIPT = "nginx/route.js"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Upstream:
+    """Servers as nginx speaks to them: `tls` is the directives for it, `name` what they expect."""
+
+    servers: tuple[str, ...]
+    scheme: str
+    name: str = ""
+    tls: tuple[str, ...] = ()
 
 
 def nginx(options: Options) -> Iterator[RenderedFile]:
@@ -27,11 +38,37 @@ def nginx(options: Options) -> Iterator[RenderedFile]:
         q=quoted,
         seconds=seconds,
         listen=listen_of(router),
-        pools=(("speculative", router.speculative), ("standard", router.standard)),
+        pools={
+            name: _upstream(servers, trust, key=f"routing.pools.{name}.tls")
+            for name, (servers, trust) in router.pools.items()
+        },
+        sidecar=_upstream((router.sidecar,), router.state_trust, key="routing.state_tls"),
     )
     yield RenderedFile(path=f"{_FOLDER}/nginx.conf", text=configuration, notes=router.notes)
     yield RenderedFile(path=f"{_FOLDER}/route.js", text=script())
     yield RenderedFile(path=f"{_FOLDER}/routes.json", text=table_for(router))
+
+
+def _upstream(servers: tuple[str, ...], trust: Trust | None, *, key: str) -> _Upstream:
+    """Write how servers are spoken to; raises ConfigError where one name does not do for all."""
+    if trust is None:
+        return _Upstream(servers=servers, scheme="http")
+    names = sorted(set(map(trust.name_of, servers)))
+    if len(names) > 1:
+        why = "nginx looks for one name in the certificates of a pool, and its servers are"
+        fix = "set the one that all of them hold"
+        raise ConfigError([f"{key}.server_name: {why} {', '.join(names)}; {fix}"])
+    return _Upstream(
+        servers=servers, scheme="https", name=names[0], tls=tuple(_tls(trust, names[0]))
+    )
+
+
+def _tls(trust: Trust, name: str) -> Iterator[str]:
+    yield f"proxy_ssl_name {quoted(name)};"
+    yield f"proxy_ssl_trusted_certificate {quoted(trust.authorities)};"
+    if trust.cert is not None:
+        yield f"proxy_ssl_certificate {quoted(trust.cert)};"
+        yield f"proxy_ssl_certificate_key {quoted(trust.key or trust.cert)};"
 
 
 def script() -> str:

@@ -1,10 +1,14 @@
 """From the section `routing` to the plain values that a router and the sidecar take."""
 
-from specgauge.config import Config, RoutingKeys
+from pathlib import Path
+
+from specgauge.config import Config, RoutingKeys, Tls, unusable_certificates
 from specgauge.config.address import parse_listen
+from specgauge.config.routing_fields import SECURE
 from specgauge.config.routing_rule_keys import LoadKeys, RangeKeys, RuleKeys, WhenKeys
+from specgauge.errors import ConfigError
 from specgauge.model.settings import RouteSettings
-from specgauge.render.router import Router
+from specgauge.render.router import BUNDLE, Router, Trust
 from specgauge.routing.presets import PRESETS
 from specgauge.routing.rules import (
     FlagTerms,
@@ -23,29 +27,50 @@ _RESUME = 0.75
 def router_of(config: Config) -> Router | None:
     """Flatten what the configuration says of the router; None where it says nothing.
 
-    Its files are whole paths: it runs elsewhere than this program.
+    Its files are whole paths: it runs elsewhere than this program. Raises ConfigError for
+    certificates that it cannot read.
     """
     keys = config.routing
     if keys is None:
         return None
+    if problems := tuple(unusable_certificates(keys)):
+        raise ConfigError(problems)
+    pools = keys.pools
     listen = parse_listen(keys.listen)
     return Router(
         routes=routes_of(keys),
         host=listen.host,
         port=listen.port,
-        speculative=keys.pools.speculative.servers,
-        standard=keys.pools.standard.servers,
+        speculative=pools.speculative.addresses,
+        standard=pools.standard.addresses,
+        speculative_trust=_trust(pools.speculative.tls) if pools.speculative.secure else None,
+        standard_trust=_trust(pools.standard.tls) if pools.standard.secure else None,
         max_request=keys.max_request,
-        state_file=None if keys.state_file is None else str(keys.state_file.absolute()),
+        state_file=_whole(keys.state_file),
         state_url=keys.state_url,
-        access_log=None if keys.access_log is None else str(keys.access_log.absolute()),
+        state_trust=_trust(keys.state_tls) if (keys.state_url or "").startswith(SECURE) else None,
+        access_log=_whole(keys.access_log),
         connect_timeout=keys.timeouts.connect,
         read_timeout=keys.timeouts.read,
         keepalive=keys.keepalive,
         module=keys.nginx.module,
         workers=keys.nginx.workers,
-        assumed=tuple(name for name, _ in keys.pools if name not in keys.pools.model_fields_set),
+        sni=keys.haproxy.sni,
+        assumed=tuple(name for name, _ in pools if name not in pools.model_fields_set),
     )
+
+
+def _trust(keys: Tls) -> Trust:
+    return Trust(
+        name=keys.server_name,
+        authorities=_whole(keys.ca_file) or BUNDLE,
+        cert=_whole(keys.cert_file),
+        key=_whole(keys.key_file),
+    )
+
+
+def _whole(path: Path | None) -> str | None:
+    return None if path is None else str(path.absolute())
 
 
 def told_of(config: Config) -> RouteSettings:
