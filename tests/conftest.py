@@ -1,6 +1,7 @@
 """What every test may ask for: programs that may be missing, and texts that are kept as files."""
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,18 @@ settings.load_profile("untimed")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a deliberate change of an output be taken over."""
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden/")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have pytest-xdist keep the order of files that is made below."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put files with slow tests first, then those with many: two workers end together so."""
+    slow = Counter(one.path for one in items if one.get_closest_marker("slow"))
+    many = Counter(one.path for one in items)
+    items.sort(key=lambda one: (not slow[one.path], -many[one.path], one.path))
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ from specgauge.preflight.sweep.predict import Assumption
 from specgauge.preflight.sweep.schedule import Caution, Refusal
 from specgauge.preflight.sweep.schema import Kept
 from specgauge.render.options import Options
-from specgauge.render.registry import KINDS, render
+from specgauge.render.registry import KINDS
 from specgauge.render.verify import rules_of
 from specgauge.serve.classes.line import CONTEXT_NAMES
 from specgauge.serve.fleet_answer import FleetReason
@@ -220,9 +220,10 @@ CHECKLIST_KEYS = keys_of(
 
 RENDERED = [
     rule
-    for file in render(("rules", "native-rules"), Options())
+    for kind in ("rules", "native-rules")
+    for file in KINDS[kind](Options())
     if file.path.endswith(".yaml")
-    for rule in rules_of(yaml.safe_load(file.text))
+    for rule in rules_of(yaml.load(file.text, Loader=yaml.CSafeLoader))
 ]
 ALERTS = {rule["alert"] for rule in RENDERED if "alert" in rule}
 RECORDED = {

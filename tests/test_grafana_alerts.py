@@ -96,7 +96,7 @@ class Provisioned(Strict):
 def read(options: Options | None = None) -> Any:
     """Render the file and read it as YAML."""
     (file,) = grafana_alerts(options or Options())
-    return yaml.safe_load(file.text)
+    return yaml.load(file.text, Loader=yaml.CSafeLoader)
 
 
 def rules(options: Options | None = None) -> list[dict[str, Any]]:

@@ -3,7 +3,8 @@
 import ast
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -79,17 +80,32 @@ def room_of(module: Path) -> str:
     return module.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
-def imports(module: Path) -> Iterator[tuple[int, str]]:
+@cache
+def read_tree(module: Path) -> ast.Module:
+    """Parse a module, once for all that is asked of it."""
+    return ast.parse(module.read_text())
+
+
+@cache
+def imports(module: Path) -> Sequence[tuple[int, str]]:
     """Find every import of a module, in functions and under TYPE_CHECKING as well."""
     package = ["specgauge", *module.parent.parts[len(PACKAGE.parts) :]]
-    for node in ast.walk(ast.parse(module.read_text())):
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(read_tree(module)):
         if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
+            found += ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             start = package[: len(package) - node.level + 1] if node.level else []
             source = ".".join([*start, *filter(None, [node.module])])
             names = [alias.name for alias in node.names] if source == "specgauge" else [""]
-            yield from ((node.lineno, f"{source}.{name}".rstrip(".")) for name in names)
+            found += ((node.lineno, f"{source}.{name}".rstrip(".")) for name in names)
+    return found
+
+
+@pytest.fixture(scope="module")
+def distributions() -> Mapping[str, list[str]]:
+    """Ask once which installed distribution brings which package."""
+    return packages_distributions()
 
 
 def room_imported(name: str) -> str:
@@ -117,14 +133,15 @@ def test_imports_stay_within_the_table(module: Path) -> None:
 
 
 @every_module
-def test_third_party_imports_are_declared(module: Path) -> None:
+def test_third_party_imports_are_declared(
+    module: Path, distributions: Mapping[str, list[str]]
+) -> None:
     """Whatever the package imports from elsewhere is a dependency that its wheel asks for."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     asked = [*project["dependencies"], *extras["preflight"], *extras["gpu"]]
     declared = {requirement.split(">")[0] for requirement in asked}
     declared |= {name for name, bringer in BROUGHT_ALONG.items() if bringer in declared}
-    distributions = packages_distributions()
     wrong = [
         f"line {line}: {name} comes from none of the dependencies in pyproject.toml"
         for line, name in imports(module)
@@ -147,7 +164,7 @@ def test_pure_rooms_do_not_touch_the_world(module: Path) -> None:
         for line, name in imports(module)
         if name.split(".")[0] not in allowed
     ]
-    for node in ast.walk(ast.parse(module.read_text())):
+    for node in ast.walk(read_tree(module)):
         if isinstance(node, ast.AsyncFunctionDef | ast.AsyncFor | ast.AsyncWith | ast.Await):
             wrong.append(f"line {node.lineno}: nothing is awaited in a pure room")
         if isinstance(node, ast.Name) and node.id in IMPURE_NAMES:
@@ -158,7 +175,7 @@ def test_pure_rooms_do_not_touch_the_world(module: Path) -> None:
 @every_module
 def test_modules_keep_no_state(module: Path) -> None:
     """No module holds an empty container to be filled later, and no function a `global`."""
-    tree = ast.parse(module.read_text())
+    tree = read_tree(module)
     wrong = [
         f"line {node.lineno}: global {', '.join(node.names)}"
         for node in ast.walk(tree)
@@ -191,7 +208,7 @@ def test_module_says_what_it_is_for_and_stays_short(module: Path) -> None:
     """Every module has a docstring and at most 300 lines, or a reason for more in it."""
     text = module.read_text()
     name = str(module.relative_to(PACKAGE))
-    assert ast.get_docstring(ast.parse(text))
+    assert ast.get_docstring(read_tree(module))
     assert (name in LONG_MODULES) == (len(text.splitlines()) > 300)
 
 

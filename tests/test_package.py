@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import specgauge
+from specgauge.cli.main import main
 
 pytestmark = pytest.mark.package
 
@@ -63,9 +64,10 @@ def test_help_lists_the_commands() -> None:
 
 
 @pytest.mark.parametrize("command", EVERY_COMMAND, ids=lambda c: c.replace(" ", "-") or "top")
-def test_help_ends_with_an_example(command: str) -> None:
+def test_help_ends_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The help of every command ends with a line to copy."""
-    last = answer(SCRIPT, *command.split(), "--help").strip().splitlines()[-1].strip()
+    assert main([*command.split(), "--help"]) == 0
+    last = capsys.readouterr().out.strip().splitlines()[-1].strip()
     assert last.removeprefix("$ ").startswith(f"specgauge {command}".strip())
 
 

@@ -62,7 +62,7 @@ spec:
 def objects(**options: Any) -> Iterator[tuple[str, Any]]:
     """List every object that is rendered, with the file it stands in; the patch applied."""
     for one in kubernetes(Options(**options), (DASHBOARD, *OTHERS)):
-        for document in yaml.safe_load_all(one.text):
+        for document in yaml.load_all(one.text, Loader=yaml.CSafeLoader):
             patch = one.path.endswith("-patch.yaml")
             yield one.path, patched(yaml.safe_load(ENGINE), document) if patch else document
 

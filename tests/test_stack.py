@@ -56,6 +56,7 @@ SILENT = {
     "GPU memory",  # nothing exports it here
     "GPU utilisation",
     "Until the next probe",  # there is none while an operator has overruled the guard
+    "Warnings",  # nor has the guard one
     "Writes of the flag",  # not within the last seconds
 }
 """Panels that have nothing to show of this scene."""

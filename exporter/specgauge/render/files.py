@@ -29,7 +29,7 @@ class _Dumper(yaml.SafeDumper):
 
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
     style = "|" if "\n" in value else None
-    if not all(one.isprintable() or one == "\n" for one in value):
+    if not value.replace("\n", "").isprintable():
         style = '"'  # the only one in which a line's end may be of another kind
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 

@@ -11,6 +11,7 @@ import yaml
 from specgauge.errors import RenderError
 from specgauge.render.catalogue import names_in, names_known
 from specgauge.render.files import RenderedFile
+from specgauge.render.templating import YAML_LOADER
 
 ANNOTATIONS = ("summary", "description", "runbook_url", "dashboard_url")
 PromqlParser = Callable[[str], object]
@@ -76,7 +77,7 @@ def _documents(file: RenderedFile) -> tuple[Any, str]:
         if file.path.endswith(".json"):
             return json.loads(file.text, parse_constant=_refuse), ""
         if file.path.endswith((".yaml", ".yml")):
-            parsed = list(yaml.safe_load_all(file.text))
+            parsed = list(yaml.load_all(file.text, Loader=YAML_LOADER))
             return parsed, "" if all(parsed) else f"{file.path}: an empty document"
     except (ValueError, yaml.YAMLError) as error:
         return None, f"{file.path}: {' '.join(str(error).split())}"
