@@ -683,6 +683,8 @@ async def test_prometheus_as_configured(folder: Path, capsys: Capture) -> None:
         pytest.param(("--exercise",), "--recorded asks nobody", id="recorded and exercise"),
         pytest.param(("--grafana", "http://g"), "give one of them", id="two places"),
         pytest.param(("--prometheus", "ftp://p"), "--prometheus: ", id="no URL"),
+        pytest.param(("--prometheus", "http://p/?x=1"), "--prometheus: what is", id="a query"),
+        pytest.param(("--prometheus", "http://p/#x"), "--prometheus: a URL to", id="a fragment"),
         pytest.param(("--junit", "/no/such/x.xml"), "/no/such/x.xml: No such", id="no folder"),
         pytest.param(("--markdown", "/"), "/: Is a directory", id="a folder"),
     ],

@@ -316,6 +316,102 @@ def test_filled_copied_and_cut_again_while_it_is_empty(log: Log, times: int, ref
     assert log.last.lost == ""
 
 
+@pytest.mark.parametrize("refilled", [0, 4])
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("kind", ["copied", "renamed"])
+def test_came_filled_and_rotated_between_two_looks(
+    log: Log, kind: str, times: int, refilled: int
+) -> None:
+    """What a log held that was not there at the look before is read; what lay there is not."""
+    log.write(2, log.path.with_name("access.log.7"))
+    assert log.read() == []
+    expected = []
+    for _ in range(times):
+        time.sleep(0.006)  # files have times of some milliseconds
+        expected += log.write(3)
+        log.copy() if kind == "copied" else log.rename()
+    expected += log.write(refilled)
+    assert (log.read(), log.last.lost) == (expected, "")
+    assert log.write() == log.read()
+
+
+def cut_later(path: Path, *, later: int = 10_000_000) -> None:
+    """Cut a file to nothing, a while after it was made."""
+    os.truncate(path, 0)
+    found = path.stat()
+    os.utime(path, ns=(found.st_atime_ns, found.st_atime_ns + later))
+
+
+@pytest.mark.parametrize("before", ["missing", "empty", "another"])
+@pytest.mark.parametrize("copy", ["none", "packed"])
+def test_cut_before_it_was_read(log: Log, before: str, copy: str) -> None:
+    """That lines may be missing is told once, where neither they nor a copy were ever seen."""
+    if before == "empty":
+        log.path.touch()
+        os.utime(log.path, ns=(0, 0))
+    elif before == "another":
+        log.write()
+    log.read()
+    if before == "another":
+        log.path.unlink()
+    time.sleep(0.006)
+    log.write(3)
+    if copy == "packed":
+        log.path.with_name("access.log.1.gz").write_bytes(b"packed")
+    cut_later(log.path)
+    first = log.follower.read()
+    told = "access.log.1.gz" if copy == "packed" and before != "another" else "cut to nothing"
+    assert (first.lines, told in first.lost) == ((), True)
+    assert log.follower.read().lost == ""
+    assert (log.write(), log.last.lost) == (log.read(), "")
+
+
+@pytest.mark.parametrize("what", ["made", "touched", "rights", "copied while empty", "old packed"])
+def test_nothing_is_lost_of_what_never_held_anything(log: Log, what: str) -> None:
+    """A log that is made, touched, given away or rotated while it is empty is no loss."""
+    if what == "old packed":
+        log.write(2, log.path.with_name("access.log.1"))
+        time.sleep(0.006)
+    if what != "made":
+        log.path.touch()
+    log.read()
+    time.sleep(0.006)
+    if what == "rights":
+        log.path.chmod(0o640)
+    elif what == "copied while empty":
+        shutil.copyfile(log.path, log.path.with_name("access.log.1"))
+        cut_later(log.path)
+    elif what == "old packed":
+        old, packed = (log.path.with_name(f"access.log.{name}") for name in ("1", "2.gz"))
+        packed.write_bytes(b"packed")
+        shutil.copystat(old, packed)
+        old.unlink()
+    log.path.touch()
+    assert (log.read(), log.last.lost) == ([], "")
+    assert (log.write(), log.last.lost) == (log.read(), "")
+
+
+@pytest.mark.parametrize("before", ["missing", "empty"])
+@pytest.mark.parametrize("rotations", [1, 2])
+def test_rotated_while_it_was_down_from_an_empty_log(log: Log, before: str, rotations: int) -> None:
+    """The place in a log that holds nothing says since when: its copies are read afterwards."""
+    log.write(2, log.path.with_name("access.log.7"))
+    time.sleep(0.006)
+    if before == "empty":
+        log.path.touch()
+    log.read()
+    place = log.follower.place()
+    log.follower.close()
+    expected = []
+    for _ in range(rotations):
+        time.sleep(0.006)
+        expected += log.write(3)
+        log.copy()
+    log.follower = log.made(place=place)
+    expected += log.write()
+    assert (log.read(), log.last.lost) == (expected, "")
+
+
 def test_empty_log_of_a_router_that_still_writes_to_the_old_one(tmp_path: Path) -> None:
     """Without a place what lay beside the log at the start is no part of it, though it grows."""
     log = Log(tmp_path, from_start=False)
@@ -416,6 +512,22 @@ def test_place_of_a_file_that_is_gone(log: Log) -> None:
     first = log.follower.read()
     assert len(first.lines) == 2
     assert first.lost == "the file that was read last is not there any more"
+
+
+@pytest.mark.parametrize("there", ["another", "nothing yet", "the same"])
+def test_place_that_was_kept_for_another_path(log: Log, there: str) -> None:
+    """Another log is read from its start without a loss; the same by another name goes on."""
+    log.write(2)
+    log.read()
+    place = log.follower.place()
+    log.follower.close()
+    if there != "the same":
+        log.path.unlink()
+    expected = [] if there == "nothing yet" else log.write(2)
+    log.follower = Follower(log.path, place=place, own=False, from_start=True)
+    assert (log.read(), log.last.lost) == (expected, "")
+    assert log.follower.place() != place
+    assert (log.write(), log.last.lost) == (log.read(), "")
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "forbidden"])

@@ -23,6 +23,7 @@ from specgauge.errors import ConfigError
 from specgauge.model.settings import Settings, TargetSettings
 from specgauge.model.traffic import ClassesView, LineResult, LogState
 from specgauge.serve.classes.line import Record
+from specgauge.serve.classes.position import load_place
 from specgauge.serve.classes.reading import ClassLog
 from specgauge.serve.classes.totals import Totals
 from specgauge.serve.log import Log
@@ -107,6 +108,37 @@ async def test_goes_on_after_a_restart(engine: RawServer, tmp_path: Path) -> Non
         await counted(made, 3)
         assert known(made).lines[LineResult.OK] == 3
         assert made.events("class_log_lost") == []
+
+
+async def test_another_log_with_the_same_state_file(engine: RawServer, tmp_path: Path) -> None:
+    """Reloading and restarting with another path read that log from its start and lose nothing."""
+    first, second, kept = (tmp_path / name for name in ("a.log", "b.log", "place.json"))
+    append(first, written(), written())
+    append(second, *(of_class("batch") for _ in range(3)))
+    now = [following(engine, first, kept)]
+    async with sidecar(settings=now[0], read_settings=lambda: now[0]) as made:
+        await counted(made, 2)
+        now[0] = following(engine, second, kept)
+        assert made.sidecar.reload() == []
+        await counted(made, 5)
+        assert made.events("class_log_lost") == []
+    append(second, written())
+    async with sidecar(settings=following(engine, second, kept)) as made:
+        await counted(made, 1)
+        assert made.events("class_log_lost") == []
+    append(first, written())
+    async with sidecar(settings=following(engine, first, kept)) as made:
+        await counted(made, 3)
+        assert known(made).lines[LineResult.OK] == 3
+        assert made.events("class_log_lost") == []
+
+
+def test_places_of_earlier_releases(tmp_path: Path) -> None:
+    """A place without the path of its log is that of whichever log is configured."""
+    (tmp_path / "place.json").write_text(PLACE % 0)
+    found = load_place(tmp_path / "place.json")
+    assert found is not None
+    assert found.is_of(tmp_path / "any.log")
 
 
 NO_PLACES = ["", "{", "[]", '{"schema": "other"}', "[" * 5000, PLACE % -1, PLACE % '"1"']

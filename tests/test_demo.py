@@ -540,13 +540,24 @@ def test_the_command_refuses_a_taken_engine_port(limits: list[str]) -> None:
     [
         ["--speed", "0"],
         ["--for", "soon"],
+        ["--for", "0s"],
+        ["--for", "367d"],
         ["--engine-port", "70000"],
         ["--listen", "nowhere"],
         ["--listen", "[::"],
         ["--listen", "127.0.0.1:99999"],
     ],
-    ids=["speed", "duration", "port", "address", "bracket", "port of the address"],
-)
+    ids=[
+        "speed",
+        "duration",
+        "no time",
+        "over a year",
+        "port",
+        "address",
+        "bracket",
+        "port of the address",
+    ],
+)  # fmt: skip
 def test_a_bad_option_ends_with_two(arguments: list[str]) -> None:
     """What cannot be obeyed is refused by name."""
     result = CliRunner().invoke(demo, arguments)

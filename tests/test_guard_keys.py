@@ -203,6 +203,19 @@ def test_playbook_window_is_one_number() -> None:
             "guard: {prometheus: {url: 'http+unix:///p'}}",
             'guard.prometheus.url: scheme "http+unix" is not known; use http:// or https://',
         ),
+        *(
+            (f"{where} '{url}'{'}' * where.count('{')}", f"{key}: {said}")
+            for url, said in (
+                ("http://p/?x=1", "what is asked for comes after the URL; remove the ? and what"),
+                ("https://p?x", "what is asked for comes after the URL; remove the ? and what"),
+                ("http://p/#x", "a URL to request has no fragment; remove the # and what"),
+            )
+            for where, key in (
+                ("guard: {prometheus: {url:", "guard.prometheus.url"),
+                ("guard: {grafana: {url:", "guard.grafana.url"),
+                ("report: {prometheus:", "report.prometheus"),
+            )
+        ),
         (
             "guard: {grafana: {url: 'http://u:hunter2@g'}}",
             "guard.grafana.url: a URL holds no credentials; use token_file",
@@ -306,6 +319,9 @@ def test_selectors(tmp_path: Path, selector: str) -> None:
             "{backend: exec, exec: {on: [a], off: [a]}}",
             "flag.exec.off: must differ from flag.exec.on",
         ),
+        ("etcd: {url: 'http://e/?x=1'}", "flag.etcd.url: what is asked for comes after the URL"),
+        ("etcd: {url: 'http://e/#x'}", "flag.etcd.url: a URL to request has no fragment"),
+        ("kubernetes: {api: 'http://k?x=1'}", "flag.kubernetes.api: what is asked for comes"),
         ("backend: etcd", "flag.etcd.url: missing; flag.backend: etcd needs it"),
         (
             "backend: kubernetes",

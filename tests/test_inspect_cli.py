@@ -407,6 +407,7 @@ def test_nobody_listens(capsys: Capture) -> None:
         pytest.param(["--window", "-1", "a", "b"], "--window -1: ", id="below zero"),
         pytest.param(["--window", "nan", "a", "b"], "--window nan: ", id="nan"),
         pytest.param(["--window", "inf", "a", "b"], "--window inf: ", id="endless"),
+        pytest.param(["--window", "100000d", "a", "b"], "at most 1e+09 s", id="too long"),
         pytest.param(["--window", "soon", "a", "b"], "write 10 or 10s", id="no time"),
         pytest.param(["--window", "0s", "a", "b"], "--window 0s: ", id="zero seconds"),
         pytest.param(["--window", "1", "http://a", "http://b"], "from files", id="two URLs"),

@@ -238,6 +238,7 @@ async def test_control_c_writes_what_it_has(tmp_path: Path) -> None:
     [
         pytest.param(["--for", "10"], "has no unit", id="no-unit"),
         pytest.param(["--for", "500ms"], "at least 1s is needed", id="too-short"),
+        pytest.param(["--for", "367d"], "longer than 366d", id="too-long"),
         pytest.param(["--url", "here"], "--url: ", id="no-url"),
     ],
 )

@@ -1,6 +1,7 @@
 """`specgauge render`: what it writes, what it says, how it ends."""
 
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -240,6 +241,46 @@ def test_nothing_is_half_written(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (folder / "route.js").rmdir()
     assert run(capsys, *command)[0] == 0
     assert stat.S_IMODE((folder / "nginx.conf").stat().st_mode) == 0o640
+
+
+KILLED = """
+import os, signal, sys
+from specgauge.cli.main import main
+left = int(sys.argv.pop(1))
+def kill(event, _):
+    global left
+    if event == "os.rename":
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(kill)
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("renamed", [0, 1, 2], ids=["none", "one", "two"])
+def test_killed_between_two_files(
+    renamed: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every file is an old or a new one; --check names the old ones, and what else was left."""
+    words = ["rules", "--output", str(tmp_path)]
+    (tmp_path / "rules").mkdir()
+    for path in ONE:
+        (tmp_path / path).write_text("old")
+    command = [sys.executable, "-c", KILLED, str(renamed), "render", *words]
+    ended = subprocess.run(command, capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    code, out, err = run(capsys, *words, "--check")
+    assert (code, out) == (1, ONE[renamed:])
+    for number, path in enumerate(ONE):
+        whole = (ROOT / path).read_text() if number < renamed else "old"
+        assert (tmp_path / path).read_text() == whole
+    left = [line for line in err if line.endswith("ended midway; delete it")]
+    assert len(left) == len(ONE) - renamed
+    for line in left:
+        Path(line.partition(": left by")[0]).unlink()
+    assert run(capsys, *words)[0] == 0
+    assert run(capsys, *words, "--check")[:2] == (0, [])
 
 
 def test_unknown_kind(capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,7 +67,16 @@ def test_periods() -> None:
     [
         ({"last": "30m"}, "--last 30m: whole hours are needed"),
         ({"last": "7"}, "--last: 7 has no unit"),
-        ({"last": "999999d"}, "--last 999999d: begins before 1970"),
+        ({"last": "367d"}, "--last: 367d is longer than 366d; write 366d or less"),
+        ({"last": "100000d"}, "--last: 100000d is longer than 366d"),
+        ({"last": "0s"}, "--last: 0s must be above 0s"),
+        ({"last": "366d", "until": "864000"}, "--last 366d: begins before 1970"),
+        ({"until": "-100000d"}, "-100000d is before 1970; write a later time, as -7d"),
+        ({"compare_to": "36500d"}, "--compare-to: 36500d is longer than 366d"),
+        ({"output": "week.pdf"}, "no form ends in .pdf; use .md, .html, .htm, .json or --format"),
+        ({"output": "a/week-{date}.txt"}, "no form ends in .txt"),
+        ({"url": f"{URL}/?x=1"}, "--prometheus: what is asked for comes after the URL"),
+        ({"url": f"{URL}/#x"}, "--prometheus: a URL to request has no fragment"),
         ({"until": "tomorrow"}, "'tomorrow' is no time"),
         ({"until": str(NOW + 600.0)}, "is not a time of the past"),
         ({"compare_to": "1d"}, "--compare-to 1d must be no shorter than --last 7d"),
@@ -124,9 +133,20 @@ def test_terms(tmp_path: Path) -> None:
     assert made.webhook == "http://hook/secret"
     assert "secret" not in repr(made)
     assert plan(gpus_per_server=2).terms.gpus_per_server == 2
-    assert [plan(output=one).form for one in (None, "a.txt", "a.json")] == [
-        "markdown", "markdown", "json",
-    ]  # fmt: skip
+    assert plan(last="366d", compare_to="366d").period.seconds == 366 * 86_400.0
+    assert plan(output="a.pdf", form="html").form == "html"
+
+
+ENDINGS = {
+    None: "markdown", "/dev/stdout": "markdown", "week": "markdown", "a.b/week": "markdown",
+    "a.md": "markdown", "a.json": "json", "a.HTML": "html", "a.htm": "html",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("output", ENDINGS)
+def test_form_of_a_file(output: str | None) -> None:
+    """It is that of the file's ending; a name without one is of the usual form."""
+    assert plan(output=output).form == ENDINGS[output]
 
 
 def answer(asked: Asked) -> Reply:
@@ -184,12 +204,53 @@ async def test_failed_delivery(tmp_path: Path, capsys: pytest.CaptureFixture[str
     async with flag_server(answer) as server, flag_server(lambda _: Reply(status=403)) as hook:
         words = (*WHEN, "--prometheus", server.url)
         refused = await command(*words, "--webhook", f"{hook.url}/T/secret")
-        told = capsys.readouterr().err
+        _, told = capsys.readouterr()
         missing = await command(*words, "-o", str(tmp_path / "no" / "x.md"))
     assert (refused, missing) == (3, 2)
     assert f"http_status: webhook: POST {hook.url}/…: answered 403" in told
     assert "secret" not in told
     assert "No such file or directory; choose another --output" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["markdown", "html", "json"])
+@pytest.mark.parametrize(
+    ("file", "status", "code", "lines", "printed"),
+    [
+        pytest.param("", 500, 3, 1, True, id="no file, the webhook refuses"),
+        pytest.param("no/x.md", 204, 2, 1, False, id="no folder, the webhook takes it"),
+        pytest.param("no/x.md", 500, 2, 2, True, id="no folder, the webhook refuses"),
+        pytest.param("no/x.md", None, 2, 1, True, id="no folder"),
+        pytest.param("x.md", 500, 3, 1, False, id="a file, the webhook refuses"),
+    ],
+)
+async def test_a_report_is_never_lost(
+    form: str,
+    file: str,
+    status: int | None,
+    code: int,
+    lines: int,
+    printed: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What nothing took goes to standard output; every way is tried, and a failing one a line."""
+    async with (
+        flag_server(answer) as server,
+        flag_server(lambda _: Reply(status=status or 204)) as hook,
+    ):
+        words = [*WHEN, "--prometheus", server.url, "--format", form]
+        assert await command(*words) == 0
+        report = capsys.readouterr().out
+        words += ["-o", str(tmp_path / file)] if file else []
+        words += ["--webhook", hook.url] if status is not None else []
+        assert await command(*words) == code
+    out, err = capsys.readouterr()
+    assert (len(out.splitlines()), len(err.splitlines())) == (
+        len(report.splitlines()) if printed else 0,
+        lines,
+    )
+    assert len(hook.asked) == (status is not None)
+    assert files_in(tmp_path) == (["x.md"] if file == "x.md" else [])
 
 
 async def test_webhook_that_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,6 +78,7 @@ REFUSED = {
     f"{ONE} --rounds 1": "--rounds: at least 2",
     f"{ONE} --start-timeout 10": "has no unit",
     f"{ONE} --start-timeout 0s": "above 0",
+    f"{ONE} --start-timeout 367d": "longer than 366d",
     "--candidate a=ftp://h": "candidate a: 'ftp://h' is no server",
     "--candidate a=http://h:99999999": "candidate a: ",
     "--candidate a=http://u@h:80": "candidate a: ",

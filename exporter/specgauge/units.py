@@ -22,6 +22,8 @@ _BYTES = {
     "": 1,
 }
 _LONGEST_QUOTE = 60
+LONGEST_SPAN = 366 * 86_400.0
+"""Seconds that anybody may wait for, or look back over, at once: a year, leap years too."""
 
 
 def quote(value: object) -> str:
@@ -38,6 +40,16 @@ def parse_duration(text: str) -> float:
         raise ValueError(f"{quote(text)} is not a duration; write 3s, 500ms or 1m")
     parts = re.findall(r"(\d+)([a-z]+)", text, re.ASCII)
     return sum(int(number) * _MILLISECONDS[unit] for number, unit in parts) / 1000
+
+
+def parse_span(text: str) -> float:
+    """Read a duration that is waited for or looked back over: above 0s, and at most 366d."""
+    seconds = parse_duration(text)
+    if seconds <= 0.0:
+        raise ValueError(f"{text} must be above 0s")
+    if seconds > LONGEST_SPAN:
+        raise ValueError(f"{text} is longer than 366d; write 366d or less")
+    return seconds
 
 
 def format_duration(seconds: float) -> str:

@@ -23,7 +23,7 @@ from specgauge.serve.demo.recording import Recording, RecordingName, load, recor
 from specgauge.serve.demo.stand_in import StandIn
 from specgauge.serve.demo.story import Plot, Story
 from specgauge.serve.loop import Pace
-from specgauge.units import parse_duration
+from specgauge.units import parse_span
 
 _AWAY = 400.0
 """A cool-down and a probe at a comparable load, in recorded seconds."""
@@ -151,7 +151,7 @@ def _read_duration(_: click.Context, parameter: click.Parameter, text: str | Non
     if text is None:
         return None
     try:
-        return parse_duration(text)
+        return parse_span(text)
     except ValueError as error:
         raise click.BadParameter(str(error), param=parameter) from None
 

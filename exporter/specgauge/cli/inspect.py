@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import math
 import re
 import sys
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 import click
 
 from specgauge.cli.table import draw_models
+from specgauge.cli.values import LONGEST_WINDOW
 from specgauge.config.address import parse_address
 from specgauge.derive.accumulate import advance, open_ledger, whole_life
 from specgauge.derive.inspection import document
@@ -38,8 +38,9 @@ def _seconds(_: click.Context, _option: click.Parameter, value: str | None) -> f
             seconds = parse_duration(value)
         except ValueError:
             raise UsageError(f"--window {value}: no time; write 10 or 10s") from None
-    if not 0.0 < seconds < math.inf:
-        raise UsageError(f"--window {value}: the time between two pages must be above 0 and finite")
+    if not 0.0 < seconds <= LONGEST_WINDOW:
+        told = f"the time between two pages must be above 0 and at most {LONGEST_WINDOW:g} s"
+        raise UsageError(f"--window {value}: {told}")
     return seconds
 
 

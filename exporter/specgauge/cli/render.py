@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
+from glob import escape
 from pathlib import Path
 
 import click
@@ -18,6 +19,8 @@ from specgauge.model.outcome import ExitCode
 from specgauge.render.files import RenderedFile
 from specgauge.render.registry import KINDS, render
 from specgauge.render.verify import PromqlParser
+
+_DRAFT = ".part"
 
 
 @click.command("render", epilog="\b\nExample:\n  specgauge render rules --output monitoring")
@@ -45,6 +48,7 @@ def render_files(kinds: tuple[str, ...], file: Path | None, folder: Path, checks
         return _check(made, folder, parsed=parse is not None)
     for path in _write(made, folder):
         click.echo(path)
+    _tell_of_drafts(made, folder)
     return ExitCode.OK
 
 
@@ -66,6 +70,7 @@ def _check(made: Iterable[RenderedFile], folder: Path, *, parsed: bool) -> int:
         click.echo("promtool is not on the PATH: it has not read the rules", err=True)
     elif faults:
         raise RenderError(faults)
+    _tell_of_drafts(made, folder)
     stale = [one.path for one in made if _present(folder / one.path) != one.text.encode()]
     for path in stale:
         click.echo(path)
@@ -79,6 +84,14 @@ def _present(path: Path) -> bytes | None:
         return None
 
 
+def _tell_of_drafts(made: Iterable[RenderedFile], folder: Path) -> None:
+    """Name what a rendering left that was ended midway, as by a power cut."""
+    for one in made:
+        goal = (folder / one.path).resolve()
+        for draft in sorted(goal.parent.glob(f".{escape(goal.name)}.*{_DRAFT}")):
+            click.echo(f"{draft}: left by a rendering that was ended midway; delete it", err=True)
+
+
 def _write(made: Iterable[RenderedFile], folder: Path) -> Iterable[str]:
     """Write all files beside their places, then put them there: old or new, never a half one."""
     drafts: list[tuple[Path, Path]] = []
@@ -90,7 +103,7 @@ def _write(made: Iterable[RenderedFile], folder: Path) -> Iterable[str]:
             goal = path.resolve()  # a link stays a link
             if goal.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            drafts.append((goal.with_name(f".{goal.name}.{os.getpid()}.part"), goal))
+            drafts.append((goal.with_name(f".{goal.name}.{os.getpid()}{_DRAFT}"), goal))
             drafts[-1][0].write_text(one.text, encoding="utf-8", newline="\n")
         for draft, path in drafts:
             if path.exists():

@@ -6,6 +6,9 @@ from typing import Any
 
 import click
 
+from specgauge.config.address import parse_root
+from specgauge.errors import UsageError
+
 READ_BY_US = click.Path(path_type=Path, readable=False)
 """A path whose failings we tell ourselves, with the exit code of a source."""
 
@@ -24,6 +27,14 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
         return float(super().convert(value, param, ctx))
+
+
+def service_root(option: str, url: str) -> str:
+    """Hold the URL of a service to what the configuration takes for one; raises UsageError."""
+    try:
+        return parse_root(url)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
 
 
 def plain(text: str) -> str:

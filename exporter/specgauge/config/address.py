@@ -67,6 +67,13 @@ def parse_service(text: str) -> str:
     return text
 
 
+def parse_root(text: str) -> str:
+    """Read the URL of a service below which its own paths are asked for: it has no query."""
+    if "?" in parse_service(text):
+        raise ValueError("what is asked for comes after the URL; remove the ? and what follows")
+    return text
+
+
 def default_name(url: str) -> str:
     """Name a target after its host:port or socket, for when the configuration gives it no name."""
     return re.sub(r"[^A-Za-z0-9_.:/\[\]\-]", "_", parse_address(url).peer)

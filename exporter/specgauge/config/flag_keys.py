@@ -20,7 +20,7 @@ from specgauge.config.guard_fields import (
     OptionalObjectName,
     PlaceTemplate,
     ReadVerb,
-    Service,
+    Root,
     ServiceTemplate,
     Statuses,
     Value,
@@ -120,7 +120,7 @@ class Etcd(BaseModel):
 
     model_config = SETTINGS
 
-    url: Service = Field(default=None, description="Where it is, as http://etcd:2379.")
+    url: Root = Field(default=None, description="Where it is, as http://etcd:2379.")
     key: FlagPath = Field(default=None, description="The key; by default flag.key.")
     token_file: File = Field(default=None, description="File with the token to send.")
     on: Value = Field(default="true", description="Its value while the flag is on.")
@@ -134,7 +134,7 @@ class Kubernetes(BaseModel):
 
     model_config = SETTINGS
 
-    api: Service = Field(
+    api: Root = Field(
         default=None, description="The API server; by default the one of this cluster."
     )
     namespace: ObjectName = Field(default="default", description="Namespace of the object.")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
 
-from specgauge.config.address import parse_service
+from specgauge.config.address import parse_root, parse_service
 from specgauge.config.fields import (
     OPTIONAL_TEXT,
     DurationSchema,
@@ -99,6 +99,10 @@ def _latency_text(seconds: float | None) -> str | None:
 
 def _service(value: object) -> str | None:
     return None if value is None else parse_service(text(value))
+
+
+def _root(value: object) -> str | None:
+    return None if value is None else parse_root(text(value))
 
 
 def _template(value: object) -> str | None:
@@ -207,6 +211,11 @@ Service = Annotated[
     str | None,
     BeforeValidator(_service),
     WithJsonSchema({"type": OPTIONAL_TEXT, "pattern": r"^[Hh][Tt][Tt][Pp][Ss]?://[!-~]+$"}),
+]
+Root = Annotated[
+    str | None,
+    BeforeValidator(_root),
+    WithJsonSchema({"type": OPTIONAL_TEXT, "pattern": r'^[Hh][Tt][Tt][Pp][Ss]?://[!"$->@-~]+$'}),
 ]
 ServiceTemplate = Annotated[
     str | None,

@@ -16,8 +16,8 @@ from specgauge.config.guard_fields import (
     Preset,
     Ratio,
     Recovery,
+    Root,
     Selector,
-    Service,
     Share,
     SignalMode,
     Source,
@@ -94,7 +94,7 @@ class PrometheusKeys(BaseModel):
 
     model_config = SETTINGS
 
-    url: Service = Field(
+    url: Root = Field(
         default=None,
         description="Where it is, without /api/v1; needed if guard.source is prometheus.",
     )
@@ -128,7 +128,7 @@ class GrafanaKeys(BaseModel):
 
     model_config = SETTINGS
 
-    url: Service = Field(default=None, description="Where it is; absent means no annotations.")
+    url: Root = Field(default=None, description="Where it is; absent means no annotations.")
     token_file: File = Field(
         default=None, description="File with the token of a service account that may annotate."
     )

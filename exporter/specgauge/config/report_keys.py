@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, Field
 
 from specgauge.config.fields import BearerSecret, Duration, File
-from specgauge.config.guard_fields import Minimum, Ratio, Selector, Service, Times
+from specgauge.config.guard_fields import Minimum, Ratio, Root, Selector, Service, Times
 from specgauge.config.rules_fields import Amount, Line
 from specgauge.config.section import SETTINGS, secret_key
 
@@ -30,7 +30,7 @@ class ReportKeys(BaseModel):
 
     model_config = SETTINGS
 
-    prometheus: Service = Field(
+    prometheus: Root = Field(
         default=None,
         description="Whom it asks, without /api/v1; by default guard.prometheus.url.",
     )

@@ -19,13 +19,16 @@ from specgauge.serve.fleet_api import PrometheusApi
 from specgauge.serve.fleet_evidence import evidence_of
 from specgauge.serve.fleet_queries import Span, span_of, window_query
 from specgauge.serve.timeline import Entry
-from specgauge.units import parse_duration
+from specgauge.units import LONGEST_SPAN, parse_duration
 
 MOST_POINTS = 11_000
 """Prometheus refuses more points of a series in one answer."""
 
 POINTS = 500
 """So many are asked for at once, so that answers stay small and progress is seen."""
+
+MOST_LINES = 10_000_000
+"""So many are replayed at once: a year and more of those that a guard asks for by default."""
 
 _LATEST = 1e11
 
@@ -90,11 +93,19 @@ def _entries(
 def parse_past(start: str, end: str, step: float, *, now: float) -> Past:
     """Read both ends, each RFC 3339, Unix seconds, `now` or as long ago as -7d.
 
-    Raises UsageError for what is none of these, and for an end that is not after the start.
+    Raises UsageError for what is none of these, for an end that is not after the start, and for
+    more than a year or `MOST_LINES` between them.
     """
     past = Past(start=parse_time(start, now), end=parse_time(end, now), step=step)
     if past.end <= past.start:
         raise UsageError(f"--to {end} is not after --from {start}")
+    if past.end - past.start > LONGEST_SPAN:
+        raise UsageError(f"--from {start} --to {end} is longer than 366d; replay less at once")
+    if past.count > MOST_LINES:
+        raise UsageError(
+            f"--from {start} --to {end} has {past.count} steps of {step:g} s, and at most "
+            f"{MOST_LINES} are replayed; give a longer --step or a later --from"
+        )
     return past
 
 
@@ -106,7 +117,7 @@ def parse_time(text: str, now: float) -> float:
         return float(text)
     try:
         if text.startswith("-"):
-            return now - parse_duration(text[1:])
+            return _back(now, text)
         moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
@@ -114,6 +125,14 @@ def parse_time(text: str, now: float) -> float:
         wanted = "2026-11-29T16:00:00Z, Unix seconds, -7d or now"
         raise UsageError(f"{text!r} is no time; write {wanted}")
     return moment.timestamp()
+
+
+def _back(now: float, text: str) -> float:
+    """Go back as long as a text says, and not beyond the first time that there is."""
+    found = now - parse_duration(text[1:])
+    if found < 0.0:
+        raise UsageError(f"{text} is before 1970; write a later time, as -7d")
+    return found
 
 
 def _entry(line: int, time: float, samples: list[Sample], span: Span, margin: float) -> Entry:

@@ -23,7 +23,7 @@ from specgauge.errors import BaselineError, SourceError
 from specgauge.model.outcome import ExitCode
 from specgauge.serve.loop import Pace
 from specgauge.serve.scrape import Scraper
-from specgauge.units import parse_duration
+from specgauge.units import parse_span
 
 INTERVAL = 1.0
 _TIMEOUT = 3.0
@@ -53,7 +53,7 @@ class Watched:
 
 def _read_duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
     try:
-        seconds = parse_duration(text)
+        seconds = parse_span(text)
     except ValueError as error:
         raise click.BadParameter(str(error), param=parameter) from None
     if seconds < INTERVAL:

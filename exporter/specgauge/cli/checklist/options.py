@@ -9,7 +9,7 @@ import click
 from specgauge.cli.checklist.ask import Server
 from specgauge.cli.checklist.gather import Sources
 from specgauge.cli.guard.place import find_control, find_sidecar
-from specgauge.cli.values import READ_BY_US
+from specgauge.cli.values import READ_BY_US, service_root
 from specgauge.config import Config, given_secret
 from specgauge.errors import ConfigError, UsageError
 from specgauge.preflight.checklist.gates import NAMES
@@ -107,13 +107,16 @@ def _prometheus(given: Mapping[str, Any], config: Config) -> Server | None:
             ca_file=_text(keys.ca_file),
             tenant=keys.tenant,
         )
-    return None if url is None else Server(url=url, token_file=_text(token_file))
+    if url is None:
+        return None
+    return Server(url=service_root("--prometheus", url), token_file=_text(token_file))
 
 
 def _grafana(given: Mapping[str, Any], config: Config) -> Server | None:
     url, token_file = given["grafana"], given["grafana_token_file"]
     if url is None:
         return None
+    url = service_root("--grafana", url)
     keys = None if config.guard is None else config.guard.grafana
     if token_file is None and keys is not None and url == keys.url:
         return Server(url=url, token_file=_text(keys.token_file), token=given_secret(keys.token))

@@ -11,7 +11,7 @@ from specgauge.cli.guard.client import send_override
 from specgauge.cli.guard.place import config_option, find_control, url_option
 from specgauge.errors import UsageError
 from specgauge.guard.words import span_in_words
-from specgauge.units import parse_duration
+from specgauge.units import parse_span
 
 _TOLD = {
     "on": "The flag is to be on, whatever the evidence says,",
@@ -62,12 +62,9 @@ def _seconds(mode: str, span: str | None) -> float | None:
     if mode == "auto":
         raise UsageError("--for is of no use with auto, which lasts until the next override")
     try:
-        seconds = parse_duration(span)
+        return parse_span(span)
     except ValueError as error:
         raise UsageError(f"--for: {error}") from error
-    if seconds <= 0.0:
-        raise UsageError("--for: must be longer than 0s")
-    return seconds
 
 
 def _tell(mode: str, seconds: float | None) -> str:

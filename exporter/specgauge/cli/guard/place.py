@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from specgauge.cli.guard.configuration import read_config
+from specgauge.cli.values import service_root
 from specgauge.config import ListenAddress, control_token
 from specgauge.errors import UsageError
 
@@ -43,12 +44,13 @@ class Place:
 def find_sidecar(url: str | None, file: Path | None) -> Place:
     """Say where to ask; options go before the environment, that before the file."""
     if url is not None:
-        return Place(url=url)
+        return Place(url=service_root("--url", url))
     return Place(url=_root(read_config(file).listen_address))
 
 
 def find_control(url: str | None, file: Path | None, token_file: Path | None) -> Place:
     """Say where to ask for a change, and by which token."""
+    url = None if url is None else service_root("--url", url)
     if url is not None and token_file is not None:
         return Place(url=url, token_file=token_file)
     config = read_config(file)

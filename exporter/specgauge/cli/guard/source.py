@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from specgauge.cli.settings import guard_of
+from specgauge.cli.values import service_root
 from specgauge.config import Config, GuardKeys
 from specgauge.errors import UsageError
 from specgauge.guard.settings import PrometheusSettings
@@ -14,7 +15,7 @@ from specgauge.serve.fleet_history import history, parse_past
 from specgauge.serve.fleet_queries import span_of
 from specgauge.serve.replay import usual_spacing
 from specgauge.serve.timeline import Entry, outline, read_timeline
-from specgauge.units import parse_duration
+from specgauge.units import parse_span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,7 @@ def prometheus_source(url: str, stretch: Stretch, config: Config, *, now: float)
     if stretch.start is None:
         raise UsageError("--prometheus needs --from TIME, as --from -7d")
     guard = config.guard or GuardKeys()
+    url = service_root("--prometheus", url)
     keys = guard.prometheus.model_copy(update={"url": url})
     settings = guard_of(
         config.model_copy(update={"guard": guard.model_copy(update={"prometheus": keys})})
@@ -91,15 +93,12 @@ def prometheus_source(url: str, stretch: Stretch, config: Config, *, now: float)
         raise UsageError("there is no guard to replay")
     asked = settings.prometheus
     past = parse_past(stretch.start, stretch.end or "now", _step(stretch, asked), now=now)
-    try:
-        entries = history(
-            replace(asked, timeout=max(asked.timeout, _PATIENCE)),
-            past,
-            decision_window=settings.decision_window,
-            margin=settings.policy.margin,
-        )
-    except ValueError as error:
-        raise UsageError(f"--prometheus: {error}") from None
+    entries = history(
+        replace(asked, timeout=max(asked.timeout, _PATIENCE)),
+        past,
+        decision_window=settings.decision_window,
+        margin=settings.policy.margin,
+    )
     return Source(
         count=past.count,
         spacing=past.step,
@@ -117,9 +116,6 @@ def _step(stretch: Stretch, settings: PrometheusSettings) -> float:
     if stretch.step is None:
         return settings.interval
     try:
-        step = parse_duration(stretch.step)
+        return parse_span(stretch.step)
     except ValueError as error:
         raise UsageError(f"--step: {error}") from None
-    if step <= 0.0:
-        raise UsageError("--step must be above 0s")
-    return step

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ import click
 
 from specgauge.baseline.files import put
 from specgauge.cli.report.plan import Plan
-from specgauge.errors import SourceError, UsageError
+from specgauge.cli.values import plain
+from specgauge.errors import SourceError, SpecgaugeError, UsageError
 from specgauge.guard.flags.http import FlagHttp, HttpTerms
 from specgauge.guard.flags.protocol import FlagError
 from specgauge.guard.flags.urls import check_url
@@ -23,14 +24,33 @@ _ANSWERS = (200, 201, 202, 204)
 
 
 def deliver(document: Mapping[str, Any], plan: Plan) -> None:
-    """Write it where it is to go; on standard output where nothing was said."""
+    """Write it where it is to go; on standard output where nothing was said, or nothing took it.
+
+    Raises what went wrong first, once everything was tried.
+    """
     text = _WRITE[plan.form](document)
+    ways: list[Callable[[], None]] = []
     if plan.output is not None:
-        _keep(text, Path(plan.output.replace("{date}", document["period"]["to"][:10])))
-    elif plan.webhook is None:
+        path = Path(plan.output.replace("{date}", document["period"]["to"][:10]))
+        ways.append(lambda: _keep(text, path))
+    if (webhook := plan.webhook) is not None:
+        ways.append(lambda: asyncio.run(_post(webhook, plan.form, text)))
+    faults = [fault for way in ways if (fault := _failing(way)) is not None]
+    if len(faults) == len(ways):
         click.echo(text, nl=False)
-    if plan.webhook is not None:
-        asyncio.run(_post(plan.webhook, plan.form, text))
+    for fault in faults[1:]:
+        click.echo(f"specgauge: {plain(str(fault))}", err=True)
+    if faults:
+        raise faults[0]
+
+
+def _failing(way: Callable[[], None]) -> SpecgaugeError | None:
+    """Try one way; gives what is to be told of it."""
+    try:
+        way()
+    except SpecgaugeError as fault:
+        return fault
+    return None
 
 
 def _keep(text: str, path: Path) -> None:

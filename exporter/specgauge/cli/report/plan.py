@@ -9,13 +9,14 @@ from pydantic import ValidationError
 
 from specgauge.baseline.files import load_dir, load_file
 from specgauge.cli.report.options import FORMATS
+from specgauge.cli.values import service_root
 from specgauge.config import BaselineKeys, Config, ReportKeys, given_secret, read_secret
 from specgauge.errors import UsageError
 from specgauge.guard.settings import PrometheusSettings
 from specgauge.report.grid import HOUR, Period
 from specgauge.report.terms import Limits, Terms
 from specgauge.serve.fleet_history import parse_time
-from specgauge.units import parse_duration
+from specgauge.units import parse_span
 
 _FORMS = {".md": "markdown", ".html": "html", ".htm": "html", ".json": "json"}
 
@@ -42,7 +43,7 @@ def plan_of(given: Mapping[str, Any], config: Config, *, now: float) -> Plan:
         period=period,
         before=before,
         terms=_terms(given, keys, config.baseline),
-        form=given["form"] or _form(given["output"]),
+        form=given["form"] or _form(given["output"] or ""),
         output=given["output"],
         webhook=_webhook(given["webhook"], keys),
     )
@@ -71,7 +72,7 @@ def _periods(given: Mapping[str, Any], step: float, now: float) -> tuple[Period,
 
 def _duration(option: str, text: str) -> float:
     try:
-        return parse_duration(text)
+        return parse_span(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from None
 
@@ -79,7 +80,7 @@ def _duration(option: str, text: str) -> float:
 def _server(given: Mapping[str, Any], config: Config) -> PrometheusSettings:
     """Find whom to ask; a token of the configuration goes only where it was meant to go."""
     keys, guard = config.report, config.guard.prometheus if config.guard else None
-    url = _checked("--prometheus", "prometheus", given["url"])
+    url = None if given["url"] is None else service_root("--prometheus", given["url"])
     selector = _checked("--selector", "selector", given["selector"]) or keys.selector
     own = keys.prometheus or (guard.url if guard else None)
     if (url or own) is None:
@@ -142,8 +143,13 @@ def _webhook(given: str | None, keys: ReportKeys) -> str | None:
     return read_secret(keys.webhook_file) if keys.webhook_file else keys.webhook
 
 
-def _form(output: str | None) -> str:
-    return _FORMS.get(Path(output).suffix, FORMATS[0]) if output else FORMATS[0]
+def _form(output: str) -> str:
+    """Take the form from the file's ending; a file without one, as a device, gets the usual one."""
+    ending = Path(output).suffix.lower()
+    if ending and ending not in _FORMS:
+        known = ", ".join(_FORMS)
+        raise UsageError(f"--output {output}: no form ends in {ending}; use {known} or --format")
+    return _FORMS.get(ending, FORMATS[0])
 
 
 def _text(path: Path | None) -> str | None:

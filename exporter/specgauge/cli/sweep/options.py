@@ -22,7 +22,7 @@ from specgauge.preflight.sweep.candidate import (
 from specgauge.preflight.sweep.methods import NEEDS_DRAFT
 from specgauge.preflight.sweep.task import Task
 from specgauge.preflight.sweep.template import split, varies
-from specgauge.units import parse_duration
+from specgauge.units import parse_span
 
 LOADS = "1,4,16"
 
@@ -135,12 +135,9 @@ def _more(text: str | None) -> dict[str, Any]:
 
 def _duration(option: str, text: str) -> float:
     try:
-        found = parse_duration(text)
+        return parse_span(text)
     except ValueError as problem:
         raise UsageError(f"{option}: {problem}") from None
-    if found <= 0.0:
-        raise UsageError(f"{option} {text}: must be above 0")
-    return found
 
 
 def _candidates_in(path: Path) -> str:

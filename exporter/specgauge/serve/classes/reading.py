@@ -108,15 +108,22 @@ class ClassLog:
 
     def _open(self) -> Follower:
         """Find out where to begin: with a state file nothing is left out."""
-        place = None
+        kept = None
         if self._state_file is not None:
             try:
-                self._kept = place = load_place(self._state_file)
+                kept = load_place(self._state_file)
             except (OSError, ValueError) as error:
                 self._log.warning(
                     "class_log_state_unreadable", file=self._state_file, problem=str(error)
                 )
-        return Follower(self._path, place=place, from_start=self._state_file is not None)
+        own = kept is not None and kept.is_of(self._path)
+        self._kept = kept.place if kept is not None and own else None
+        return Follower(
+            self._path,
+            place=None if kept is None else kept.place,
+            own=own,
+            from_start=self._state_file is not None,
+        )
 
     async def _take(self, lines: Sequence[bytes]) -> float:
         """Take lines in, a few at a time; gives how long the loop had no time for others."""
@@ -169,7 +176,7 @@ class ClassLog:
         if file is None or place is None or place == self._kept:
             return
         try:
-            await self._call(lambda: write_atomically(file, place_bytes(place)))
+            await self._call(lambda: write_atomically(file, place_bytes(place, self._path)))
         except FlagError as error:
             if "state" not in self._told:
                 self._told.add("state")

@@ -16,11 +16,21 @@ _HEAD_BYTES = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where reading goes on: how far into the file that begins so."""
+    """Where reading goes on: how far into the file that begins so.
+
+    A file that held nothing has no beginning; `modified` says when it was last written to then.
+    """
 
     offset: int
     head_bytes: int
     head_sha256: str
+    modified: int | None = None
+
+
+def nothing_since(modified: int) -> Place:
+    """Make the place in a log that holds nothing since then."""
+    nothing = hashlib.sha256(b"").hexdigest()
+    return Place(offset=0, head_bytes=0, head_sha256=nothing, modified=modified)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
