@@ -60,8 +60,8 @@ def test_a_change_in_words() -> None:
 def test_nothing_moved_in_words() -> None:
     """A look that moves nothing says what was missing."""
     assert explain(IDLE) == (
-        "Still active, flag on: too few tokens were generated to judge. The evidence was too "
-        "little to judge (speedup 1.20, 12 tokens)."
+        "Still active, flag on: too few tokens were generated to judge. The evidence was not "
+        "judged (speedup 1.20, 12 tokens)."
     )
 
 
@@ -85,6 +85,15 @@ def test_everything_beside_a_decision_is_told() -> None:
     assert "Mind: the service is no faster" in told
     frozen = replace(IDLE, reason=GuardReason.FROZEN, wanted=Phase.FALLBACK)
     assert "But for the freeze file it would now be fallback." in explain(frozen)
+
+
+def test_a_dry_run_says_where_it_would_stand() -> None:
+    """Once a step was told, the words still say which state its reason is about."""
+    away = replace(IDLE, reason=GuardReason.COOLING_DOWN, shadow=Phase.FALLBACK)
+    begun = "Still active, flag on; but for the dry run it would be fallback: the cool-down"
+    assert explain(away).startswith(begun)
+    told = explain(replace(away, wanted=Phase.FALLBACK))
+    assert told.count("but for the dry run") + told.count("But for the dry run") == 1
 
 
 def test_every_reason_has_words() -> None:

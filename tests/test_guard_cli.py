@@ -501,6 +501,18 @@ async def test_no_history(capsys: Capture) -> None:
     assert lines == ""
 
 
+async def test_what_a_dry_run_would_have_done(capsys: Capture) -> None:
+    """Where the flag is never moved, both commands say what would have been."""
+    would = CHANGE | {"state": "active", "flag": True, "changed": False, "would_be": "fallback"}
+    document = DOCUMENT | {"dry_run": True, "history": [would | {"says": "It would be fallback."}]}
+    async with sidecar(document) as stub:
+        _, rows, _ = await ask(capsys, "history", "--url", stub.url)
+        _, said, _ = await ask(capsys, "explain", "--url", stub.url)
+    assert "  would be fallback  flag on  speedup_below_one  " in rows
+    assert "It has not moved the flag since the sidecar started.\n" in said
+    assert said.splitlines()[-1].endswith(" ago: It would be fallback.")
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -596,7 +608,8 @@ async def test_token_file_goes_before_the_configuration(tmp_path: Path, capsys: 
     [
         (["perhaps"], "perhaps"),
         (["on", "--for", "30"], "30 has no unit"),
-        (["on", "--for", "0s"], "must be longer than 0s"),
+        (["on", "--for", "0s"], "must be above 0s"),
+        (["on", "--for", "367d"], "longer than 366d"),
         (["auto", "--for", "5m"], "--for is of no use with auto"),
         ([], "Missing argument"),
     ],
@@ -728,7 +741,7 @@ async def test_answers_of_something_else(capsys: Capture, answered: bytes, probl
     assert problem in err
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:9843", "ftp://127.0.0.1", "http://"])
+@pytest.mark.parametrize("url", ["127.0.0.1:9843", "ftp://127.0.0.1", "http://", "http://a/?x=1"])
 def test_urls_that_are_none(capsys: Capture, url: str) -> None:
     """They end with 2."""
     code, out, err = run(capsys, "status", "--url", url)

@@ -34,7 +34,7 @@ from tests.small_pages import v1_page
 from specgauge.errors import ConfigError
 from specgauge.guard.flags.embedded import EmbeddedFlag, dump
 from specgauge.guard.remember import recall, remember
-from specgauge.guard.settings import GuardSettings
+from specgauge.guard.settings import FlagSettings, GuardSettings, other_keys
 from specgauge.guard.store import load_text
 from specgauge.model.guard import GuardState, Look, Outcome, Override, Phase
 from specgauge.model.outcome import ScrapeResult
@@ -135,6 +135,10 @@ UNUSABLE = {
     "damaged": (saved(OFF_STATE).replace('"failures": 0', '"failures": "x"'), "is damaged"),
     "contradicting": (saved(OFF_STATE).replace("fallback", "active", 1), "contradict each other"),
     "other version": (saved(OFF_STATE).replace("guard/v1", "guard/v2"), "not 'specgauge.guard/v1'"),
+    "another flag": (
+        saved(OFF_STATE).replace('"flag_key": ""', '"flag_key": "other"'),
+        "is of the flag 'other'",
+    ),
     "empty": ("", "not JSON, or only part of it"),
     "zeros": ("\0" * 300, "not JSON, or only part of it"),
     "foreign": ('{"a": 1}', "does not say what it is"),
@@ -446,7 +450,9 @@ async def test_reload_takes_a_policy_over(engine: Machine, tmp_path: Path) -> No
         ):
             file.write_text(other)
             assert made.sidecar.reload() == []
-        assert len(made.events("guard_unchanged")) == 2
+        first, second = made.events("guard_unchanged")
+        assert "keys=flag.check_interval fix" in first
+        assert "keys=guard fix" in second
         assert made.view.flag.backend == "file"
         file.write_text(text.replace("consecutive: 1", "consecutive: none"))
         (problem,) = made.sidecar.reload()
@@ -593,6 +599,22 @@ async def test_reload_that_renames_the_target(engine: Machine, tmp_path: Path) -
         engine.slow = 3.0
         await made.phase("fallback")
         assert made.view.target == "fast"
+
+
+@pytest.mark.parametrize(
+    ("more", "keys"),
+    [
+        pytest.param({"state_file": "a", "lock_file": "b"}, "guard.state_file, guard.lock_file"),
+        pytest.param({"flag": FlagSettings(key="other")}, "flag.key"),
+        pytest.param(
+            {"flag": FlagSettings(backend="file", terms={"path": "a"})}, "flag.backend, flag.file"
+        ),
+        pytest.param({"freeze_file": "a", "decision_window": 30.0}, ""),
+    ],
+)
+def test_keys_that_need_a_restart(more: dict[str, Any], keys: str) -> None:
+    """A reload that the guard cannot follow is told by its keys, and by those alone."""
+    assert other_keys(GuardSettings(), GuardSettings(**more)) == keys
 
 
 async def test_guard_that_comes_with_a_reload(engine: Machine, tmp_path: Path) -> None:
@@ -863,6 +885,9 @@ async def test_traffic_without_a_place_to_go(tmp_path: Path, fault: str) -> None
             "the reason",
         )
         assert made.view.phase is Phase.ACTIVE
+        (told,) = made.events("guard_warning")
+        assert told.endswith("warning=no_fallback_capacity")
+        assert [past.decision.reason for past in made.view.history] == ["no_fallback_capacity"]
         found = await made.samples()
         assert found[f'specgauge_guard_warnings_total{{reason="no_fallback_capacity",{T}}}'] >= 1
         assert found[f'specgauge_guard_warnings_total{{reason="fallback_ineffective",{T}}}'] == 0

@@ -177,6 +177,8 @@ async def test_a_probe_can_be_asked_for(tmp_path: Path) -> None:
                 await seen.page.get_by_role("button", name="Probe now").click()
                 await expect(seen.page.locator("#told")).to_contain_text("Done")
                 await at.phase("active")
+            asked = ("fallback", "probing", "probe_asked")
+            assert at.view.transitions[asked] == 1
     assert seen.complaints == []
 
 

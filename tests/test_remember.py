@@ -61,6 +61,14 @@ def test_a_shadow_is_not_written() -> None:
     assert recall(text, time=1000.0, unix=UNIX).state == STATE
 
 
+def test_it_says_whose_it_is() -> None:
+    """The flag it is about comes back with it; what an earlier release left names none."""
+    text = remember(STATE, time=1000.0, unix=UNIX, config="abc", flag_key="pool/a")
+    assert recall(text, time=1000.0, unix=UNIX).flag_key == "pool/a"
+    found = recall(without("flag_key"), time=1000.0, unix=UNIX)
+    assert (found.state, found.flag_key) == (STATE, "")
+
+
 def changed(**more: Any) -> str:
     document = json.loads(TEXT)
     for name, value in more.items():

@@ -236,6 +236,49 @@ def test_standard_pool_without_room() -> None:
         assert story.see("costs", room=Room(up=True, has_room=True)).state is Phase.FALLBACK
 
 
+def test_hold_is_told_once() -> None:
+    """That it holds although it costs is kept as it begins, not for every page, and again later."""
+    story, full = Story(), Room(up=False)
+    story.see("pays", room=full)
+    story.see("costs", "costs", "", "costs", room=full)
+    told = [past.decision.reason for past in story.man.history]
+    assert told == ["no_fallback_capacity"]
+    assert story.man.warnings["no_fallback_capacity"] == 3
+    story.see("pays", "costs", room=full)
+    assert len(story.man.history) == 2
+    story.see("costs", room=Room(up=True))
+    assert story.man.phase is Phase.FALLBACK
+    assert len(story.man.history) == 3
+
+
+def test_hold_in_a_dry_run_is_told_once() -> None:
+    """So is a hold of the shadow; what it would do afterwards is told as ever."""
+    story = Story(replace(POLICY, dry_run=True))
+    story.see("costs", "costs", room=Room(up=False))
+    assert [past.decision.wanted for past in story.man.history] == [None]
+    decision = story.see("costs")
+    assert (decision.wanted, decision.shadow) == (Phase.FALLBACK, Phase.FALLBACK)
+    decision = story.see("costs")
+    assert (decision.wanted, decision.shadow, decision.state) == (None, "fallback", "active")
+
+
+def test_probe_that_an_operator_asked_for() -> None:
+    """It begins before the cool-down ends, and its reason says who wanted it."""
+    story = Story()
+    story.see("costs")
+    decision = story.see("pays", probe_asked=True)
+    assert (decision.state, decision.reason) == (Phase.PROBING, "probe_asked")
+
+
+def test_probe_that_is_asked_of_a_dry_run() -> None:
+    """Its shadow begins one, also after it has told of steps of its own."""
+    story = Story(replace(POLICY, dry_run=True), adopted=False)
+    story.see("pays")
+    decision = story.see("pays", probe_asked=True)
+    assert (decision.wanted, decision.reason) == (Phase.PROBING, "probe_asked")
+    assert decision.state is Phase.FALLBACK
+
+
 def test_look_that_brings_its_own_standard_pool() -> None:
     """Ready evidence that tells of the standard pool is not written over."""
     told = {"served": 1000.0, "errors": 0.0}

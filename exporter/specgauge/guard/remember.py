@@ -33,13 +33,14 @@ _FLAGS: Mapping[Phase, frozenset[bool | None]] = {
 class Recalled:
     """What was left by an earlier run, on this one's clock, or why it cannot be used.
 
-    `config` is the hash of the configuration it was saved under, `override` an operator's word
-    that was in force.
+    `config` is the hash of the configuration it was saved under, `flag_key` the flag that it is
+    about, `override` an operator's word that was in force.
     """
 
     state: GuardState | None
     reason: str = ""
     config: str = ""
+    flag_key: str = ""
     override: Override | None = None
 
 
@@ -49,6 +50,7 @@ def remember(
     time: float,
     unix: float,
     config: str,
+    flag_key: str = "",
     override: Override | None = None,
 ) -> str:
     """Write a state down; one that still waits for its flag passes on what it found.
@@ -62,6 +64,7 @@ def remember(
         "schema": SCHEMA,
         "saved_unix": unix,
         "config": config,
+        "flag_key": flag_key,
         "override": None if override is None else _override(override, time),
         "state": {
             "phase": str(state.phase),
@@ -94,6 +97,7 @@ def recall(text: str, *, time: float, unix: float) -> Recalled:
     if document["schema"] != SCHEMA:
         named = document["schema"][:40]
         return Recalled(state=None, reason=f"the saved state is {named!r}, not {SCHEMA!r}")
+    document.setdefault("flag_key", "")
     fault = _fault(document, _DOCUMENT) or _fault(document["state"], _STATE)
     if document.get("override") is not None:
         fault = fault or _fault(document["override"], _OVERRIDE)
@@ -109,6 +113,7 @@ def recall(text: str, *, time: float, unix: float) -> Recalled:
     return Recalled(
         state=_placed(document["state"], saved),
         config=document["config"],
+        flag_key=document["flag_key"],
         override=_said(document["override"], saved),
     )
 
@@ -160,6 +165,7 @@ _DOCUMENT: Checks = {
     "schema": lambda value: isinstance(value, str),
     "saved_unix": _is_number,
     "config": lambda value: isinstance(value, str),
+    "flag_key": lambda value: isinstance(value, str),
     "override": _or_none(lambda value: isinstance(value, dict)),
     "state": lambda value: isinstance(value, dict),
 }

@@ -37,7 +37,7 @@ REASONS: Mapping[str, str] = {
     _G.SPEEDUP_FELL: "speedup has just fallen, and probably to a loss",
     _G.TOO_FEW_REQUESTS: "too few requests finished to judge",
     _G.TOO_FEW_DRAFTS: "too few drafts were made to judge",
-    _G.MODELS_DISAGREE: "it costs for one model and pays for another on the same server",
+    _G.MODELS_DISAGREE: "it costs for one model and not for another on the same server",
     _G.ALL_SIGNALS_OFF: "every signal is switched off, so nothing is judged",
     _G.READ_BACK_ADOPTED: "the flag was read and taken over as it is",
     _G.READ_BACK_UNKNOWN: "the flag could not be read back yet",

@@ -76,6 +76,7 @@ class GuardReason(StrEnum):
     NOT_YET_IN_A_ROW = "not_yet_in_a_row"
     COOLING_DOWN = "cooling_down"
     PROBE_DUE = "probe_due"
+    PROBE_ASKED = "probe_asked"
     PROBE_TOO_SHORT = "probe_too_short"
     PROBE_LOAD_TOO_LOW = "probe_load_too_low"
     PROBE_NOT_CLEAR = "probe_not_clear"
@@ -100,11 +101,11 @@ class Look:
 
     `numbers` are named as in the contract of `inspect` and `verdict`, with the window's counts
     beside them: tokens (decode), requests (finished), drafts, draft_tokens, accepted_tokens,
-    first_tokens, errors and served (HTTP answers 5xx and all). `step` holds the same counts of
-    the last interval alone, for what must be noticed at once. What is unknown is in neither.
-    `covered` says whether a baseline covers the load, so that acceptance does not decide.
-    `leans` says that an open verdict would be `costs` at a lower confidence.
-    `standard` is the same window of the pool without speculation, where one is watched.
+    first_tokens, errors and served (HTTP answers 5xx and all). `step` holds the same counts of the
+    last interval alone, for what must be noticed at once. What is unknown is in neither. `covered`
+    says whether a baseline covers the load, so that acceptance does not decide. `leans` says that
+    an open verdict would be `costs` at a lower confidence. `standard` is the same window of the
+    pool without speculation, where one is watched.
     """
 
     start: float
@@ -135,9 +136,9 @@ class Blind:
 class Assessment:
     """What one look says, why, and on which numbers; `start` to `end` is its window in seconds.
 
-    `rehearsed` are reasons of signals in dry run that would have said `degraded`; `companions`
-    are co-signals (waiting, preempting, kv_cache_full): they explain and never decide.
-    `severe` means that one window is enough.
+    `rehearsed` are reasons of signals in dry run that would have said `degraded`; `companions` are
+    co-signals (waiting, preempting, kv_cache_full): they explain and never decide. `severe` means
+    that one window is enough.
     """
 
     start: float
@@ -172,7 +173,7 @@ class Surroundings:
     where none is watched. `standard` are numbers of that pool now (decode_concurrency,
     tpot_seconds). `confirmed` is the flag as last read back. `others_falling_back` says that as
     many members of the pool as may already fall back, `changed_elsewhere` that somebody else made
-    the flag what was read.
+    the flag what was read, `probe_asked` that an operator wants the next probe at once.
     """
 
     time: float
@@ -184,21 +185,22 @@ class Surroundings:
     confirmed: bool | None = None
     others_falling_back: bool = False
     changed_elsewhere: bool = False
+    probe_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardState:
     """All that the guard remembers between two decisions; times in seconds on its own clock.
 
-    `flag` is what is wanted, None as long as nothing has been read back or decided. `streak`
-    counts degraded windows in a row, the last of which ended at `streak_end` and none of which may
-    begin before `row_from`, which tells nothing while there is none. `failures` counts
-    probes that failed since the last success. `fallback_load` is the decode concurrency at which
-    it fell back and `fallback_tpot` the time per token then, in seconds; `probe_load` is the load
-    that a probe must stand. `fallbacks` are the times of going from active to fallback of the
-    last day. `told` are reasons that are said once per fallback. `healthy_for` are the seconds of
-    healthy windows, overlaps counted once, since a probe began. `saved` is what an earlier run
-    left, until the flag has been read back; `shadow` is where a dry run would stand.
+    `flag` is what is wanted, None as long as nothing has been read back or decided. `streak` counts
+    degraded windows in a row, the last of which ended at `streak_end` and none of which may begin
+    before `row_from`, which tells nothing while there is none. `failures` counts probes that failed
+    since the last success. `fallback_load` is the decode concurrency at which it fell back and
+    `fallback_tpot` the time per token then, in seconds; `probe_load` is the load that a probe must
+    stand. `fallbacks` are the times of going from active to fallback of the last day. `told` are
+    reasons that are said once per fallback. `healthy_for` are the seconds of healthy windows,
+    overlaps counted once, since a probe began. `saved` is what an earlier run left, until the flag
+    has been read back; `shadow` is where a dry run would stand.
     """
 
     phase: Phase = Phase.STARTING
@@ -225,7 +227,8 @@ class Decision:
     """What was decided at `time` and why; `changed` says whether state or flag moved.
 
     `reason` of a change is what caused it, else why nothing moved or what the evidence said.
-    `wanted` is what would have been decided where the guard is in dry run or frozen; else None.
+    `wanted` is what a guard in dry run or frozen would have decided, `shadow` where a dry run
+    would stand by now, if elsewhere; else None.
     """
 
     time: float
@@ -238,6 +241,7 @@ class Decision:
     signal: Signal | None = None
     evidence: Mapping[str, float] = field(default_factory=dict)
     wanted: Phase | None = None
+    shadow: Phase | None = None
     rehearsed: tuple[str, ...] = ()
     companions: tuple[str, ...] = ()
     next_probe: float | None = None
@@ -277,10 +281,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardView:
-    """The guard at a moment, for the page, the API and /metrics; times are Unix seconds.
-
-    `following` says that another process decides, since it holds the lock.
-    """
+    """The guard at a moment, in Unix seconds; `following` while another process holds the lock."""
 
     target: str
     dry_run: bool

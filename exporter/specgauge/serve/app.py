@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from specgauge.errors import ConfigError
 from specgauge.guard.policy import Policy
-from specgauge.guard.settings import GuardSettings
+from specgauge.guard.settings import GuardSettings, other_keys
 from specgauge.model.baseline import Baseline
 from specgauge.model.guard import Blind, Look
 from specgauge.model.settings import Settings, TargetSettings
@@ -181,7 +181,7 @@ class Sidecar:
         if guard == self._guard:
             return False
         if guard is None or self._guardian is None or not self._guardian.reconfigure(guard):
-            self._log.warning("guard_unchanged", fix="restart to guard by other keys than policy")
+            self._log.warning("guard_unchanged", keys=other_keys(self._guard, guard), fix="restart")
             return False
         self._guard = guard
         return True

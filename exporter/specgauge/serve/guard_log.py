@@ -4,6 +4,7 @@ from specgauge.guard.flags.protocol import WriteResult
 from specgauge.guard.flags.writer import Attempt
 from specgauge.model.guard import Decision
 from specgauge.serve.log import Log
+from specgauge.serve.watchman import WARNED
 
 
 class GuardTeller:
@@ -26,7 +27,8 @@ class GuardTeller:
             speedup=decision.evidence.get("speedup_ratio", ""),
             load=decision.evidence.get("decode_concurrency", ""),
         )
-        for warning in decision.warnings:
+        held = {decision.reason} & {*WARNED}
+        for warning in dict.fromkeys([*decision.warnings, *held]):
             self._log.warning("guard_warning", target=target, warning=warning)
 
     def attempted(self, attempt: Attempt) -> None:

@@ -40,6 +40,7 @@ class GuardRecords:
         settings = guarded.settings
         self._pace, self._log = pace, log
         self._state_file = path(settings.state_file)
+        self._flag_key = settings.flag.key
         self._saved_at = float("-inf")
         self._chronicle = Chronicle(
             audit_file=path(settings.audit_file),
@@ -77,6 +78,8 @@ class GuardRecords:
         reason = found.reason
         if found.state is not None and now - found.state.time > day:
             reason = f"the saved state is older than {format_duration(day)}"
+        if found.flag_key not in {"", self._flag_key}:
+            reason = f"the saved state is of the flag {found.flag_key[:40]!r}"
         if reason:
             self._log.warning("guard_state_unusable", file=file, problem=reason)
             return _NOTHING
@@ -92,7 +95,16 @@ class GuardRecords:
         self._saved_at = now
         lasting = None if override is None or override.mode == AUTO else override
         unix = self._pace.unix()
-        self._chronicle.keep(remember(state, time=now, unix=unix, config=config, override=lasting))
+        self._chronicle.keep(
+            remember(
+                state,
+                time=now,
+                unix=unix,
+                config=config,
+                flag_key=self._flag_key,
+                override=lasting,
+            )
+        )
 
     def take_down(
         self, decision: Decision, guarded: Guarded, override: Override | None, *, flipped: bool

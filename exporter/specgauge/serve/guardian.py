@@ -62,6 +62,7 @@ class Guardian:
         self._share = make_share(settings, pace=pace, log=log)
         self._override: Override | None = None
         self._frozen = False
+        self._probe_asked = False
         self._seen = 0
         self._failed = False
         self._walls: dict[float, float] = {}
@@ -210,6 +211,7 @@ class Guardian:
                 changed_elsewhere=written.changed_elsewhere,
                 frozen=self._frozen,
                 override=self._override,
+                probe_asked=self._probe_asked,
                 others_falling_back=self._share is not None
                 and self._share.used_up(self.guarded.settings.policy.max_fallback_share),
             ),
@@ -218,6 +220,7 @@ class Guardian:
             error=f"{OWN_FAULT} the guard failed on the last page" if failed else error,
         )
         state, override = self._watchman.state, self._override
+        self._probe_asked = self._probe_asked and self._frozen and state.phase is Phase.FALLBACK
         adopted = decision.changed and decision.reason in _ADOPTING
         flipped = state.flag is not before and not adopted
         ordered = decision.changed and state.phase is Phase.OVERRIDE
@@ -251,6 +254,7 @@ class Guardian:
         if not self.guarded.settings.policy.probes:
             return "guard.recovery.mode is manual: override the guard with on instead"
         self._watchman.state = replace(state, next_probe=self._pace.now())
+        self._probe_asked = True
         self._log.info("guard_probe_asked", target=self.guarded.target)
         self._save(force=True)
         return ""

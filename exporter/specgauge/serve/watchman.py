@@ -28,6 +28,7 @@ WARNED = (
     GuardReason.MEMBERS_FALLING_BACK,
 )
 """Reasons that are counted as warnings: a fallback that did not help, and those to hold."""
+_HOLDS = frozenset(WARNED[1:])
 
 _KEPT = 200
 
@@ -42,13 +43,15 @@ class Circumstances:
     override: Override | None = None
     others_falling_back: bool = False
     changed_elsewhere: bool = False
+    probe_asked: bool = False
 
 
 class Watchman:
     """Assesses every page and decides; `state` is all it remembers, `history` what it did.
 
     `news` says whether the last decision is worth keeping: it moved something, warns of something,
-    or would have moved something, which a frozen guard says once while it stays frozen.
+    or would have moved something, which a frozen guard says once while it stays frozen. That it
+    holds although speculation costs is said once, until it moves or a window is healthy.
     Until it is begun with what the flag reads, it wants nothing.
     """
 
@@ -63,6 +66,7 @@ class Watchman:
         self.news = False
         self._memory: dict[str, Memory] = {}
         self._withheld: frozenset[Phase] = frozenset()
+        self._holds: frozenset[str] = frozenset()
 
     def restore(self, saved: GuardState | None, time: float) -> None:
         """Keep what an earlier run left until it is known what the flag reads."""
@@ -110,6 +114,7 @@ class Watchman:
                 confirmed=around.confirmed,
                 others_falling_back=around.others_falling_back,
                 changed_elsewhere=around.changed_elsewhere,
+                probe_asked=around.probe_asked,
             ),
             self.policy,
         )
@@ -138,7 +143,11 @@ class Watchman:
         wanted = decision.wanted
         would = frozenset[Phase]() if wanted is None else frozenset({wanted}) - self._withheld
         self._withheld = self._withheld.union(would) if frozen else frozenset()
-        self.news = decision.changed or bool(decision.warnings) or bool(would)
+        holds = frozenset({decision.reason}) & _HOLDS
+        held = holds - self._holds
+        over = decision.changed or wanted is not None or decision.outcome is Outcome.HEALTHY
+        self._holds = frozenset() if over else self._holds | holds
+        self.news = decision.changed or bool(decision.warnings) or bool(would) or bool(held)
         if self.news:
             self.history.append(self.last)
 

@@ -16,8 +16,8 @@ from specgauge.cli.guard.story import explanation
 def explain(url: str | None, file: Path | None) -> None:
     """Say in plain words where the guard stands, why, what is missing and what comes next.
 
-    Exit code 0: it was told; 1: no guard is configured, or another process guards the flag and has
-    to be asked; 2: configuration; 3: the sidecar does not answer.
+    Exit code 0: it was told; 1: no guard is configured; 2: configuration; 3: the sidecar does not
+    answer.
     """
     found = fetch_guard(find_sidecar(url, file))
     for line in explanation(found, now=time.time()):

@@ -21,8 +21,8 @@ from specgauge.cli.guard.story import history_lines, records
 def history(url: str | None, file: Path | None, as_json: bool) -> None:
     """List the last changes of the guard, oldest first, with the numbers they rest on.
 
-    Exit code 0: it was told; 1: no guard is configured, or another process guards the flag and has
-    to be asked; 2: configuration; 3: the sidecar does not answer.
+    Exit code 0: it was told; 1: no guard is configured; 2: configuration; 3: the sidecar does not
+    answer.
     """
     found = records(fetch_guard(find_sidecar(url, file)))
     lines = (json.dumps(one, ensure_ascii=False) for one in found) if as_json else None

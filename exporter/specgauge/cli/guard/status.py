@@ -21,8 +21,8 @@ from specgauge.cli.guard.story import status_lines
 def status(url: str | None, file: Path | None, as_json: bool) -> None:
     """Say how the guard of a running sidecar stands, and how its flag.
 
-    Exit code 0: it was told; 1: no guard is configured, or another process guards the flag and has
-    to be asked; 2: configuration; 3: the sidecar does not answer.
+    Exit code 0: it was told; 1: no guard is configured; 2: configuration; 3: the sidecar does not
+    answer.
     """
     found = fetch_guard(find_sidecar(url, file))
     if as_json:

@@ -52,9 +52,11 @@ def history_lines(kept: Sequence[Document]) -> Iterator[str]:
 def explanation(found: Document, *, now: float) -> Iterator[str]:
     """Say where it stands, then why it last moved; `now` is Unix time in seconds."""
     yield from _text(found.get("says")).splitlines()
-    moves = [one for one in records(found) if one.get("changed") is True]
+    kept = records(found)
+    moves = [one for one in kept if one.get("changed") is True]
     if not moves:
         yield "It has not moved the flag since the sidecar started."
+        moves = [one for one in kept if one.get("would_be")]
     for one in moves[-_TOLD:]:
         at = _number(one.get("unix"))
         ago = "At some time" if at is None else f"{span_in_words(now - at)} ago"
@@ -75,9 +77,10 @@ def _row(one: Document) -> tuple[str, ...]:
     warnings = one.get("warnings")
     told = warnings if isinstance(warnings, list) and one.get("changed") is not True else None
     reasons = told or [one.get("reason")]
+    would = one.get("would_be")
     return (
         "-" if at is None else moment(at),
-        _text(one.get("state")),
+        f"would be {_text(would)}" if would else _text(one.get("state")),
         f"flag {_flag(one.get('flag'))}",
         ", ".join(_text(reason) for reason in reasons),
         figures(_mapping(one.get("evidence"))),
