@@ -18,7 +18,8 @@ from tests.written import Engine, write_page
 from specgauge.cli.settings import guard_of, settings_of
 from specgauge.config import load
 from specgauge.guard.settings import GuardSettings
-from specgauge.model.guard import Decision, FlagStatus, GuardView, Outcome, Phase
+from specgauge.model.guard import Decision, Outcome, Phase
+from specgauge.model.guard_view import FlagStatus, GuardView
 from specgauge.model.settings import Settings
 from specgauge.serve.app import Sidecar
 from specgauge.serve.log import Log

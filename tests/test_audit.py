@@ -53,6 +53,7 @@ def test_line_of_a_change() -> None:
     [
         pytest.param({}, {}, id="nothing"),
         pytest.param({"wanted": Phase.PROBING}, {"would_be": "probing"}, id="dry run"),
+        pytest.param({"model_name": "chat"}, {"model_name": "chat"}, id="one of several models"),
         pytest.param(
             {"rehearsed": ("excess_errors",)},
             {"dry_run_signals": ["excess_errors"]},

@@ -22,16 +22,8 @@ from specgauge.guard.flags.presets import PRESETS
 from specgauge.guard.flags.protocol import WriteResult
 from specgauge.model import names
 from specgauge.model.derived import FIELDS, Check, Method, Reason, Speculation, Warn
-from specgauge.model.guard import (
-    Decision,
-    FlagStatus,
-    GuardReason,
-    GuardView,
-    Outcome,
-    Phase,
-    Signal,
-    Switch,
-)
+from specgauge.model.guard import Decision, GuardReason, Outcome, Phase, Signal, Switch
+from specgauge.model.guard_view import FlagStatus, GuardView
 from specgauge.model.outcome import ExitCode, ScrapeResult
 from specgauge.model.quantity import Dialect
 from specgauge.model.traffic import LineResult, LogState

@@ -65,6 +65,12 @@ def test_nothing_moved_in_words() -> None:
     )
 
 
+def test_one_of_several_models_is_named() -> None:
+    """Whoever reads the numbers of a server with several models knows whose they are."""
+    told = explain(replace(IDLE, model_name="chat"))
+    assert "The evidence of the model chat was not judged (speedup 1.20, 12 tokens)." in told
+
+
 def test_everything_beside_a_decision_is_told() -> None:
     """Dry-run signals, co-signals and warnings are told, and that they decide nothing."""
     told = explain(

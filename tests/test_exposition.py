@@ -21,7 +21,8 @@ from specgauge.baseline.schema import usable
 from specgauge.errors import SourceError
 from specgauge.model import names
 from specgauge.model.derived import Hints
-from specgauge.model.guard import FlagStatus, Outcome, Phase
+from specgauge.model.guard import Outcome, Phase
+from specgauge.model.guard_view import FlagStatus
 from specgauge.model.settings import TargetSettings
 from specgauge.model.traffic import ClassesView, LineResult, LogState
 from specgauge.model.view import TargetView, View

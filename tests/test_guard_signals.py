@@ -266,15 +266,24 @@ def test_merge(outcomes: tuple[str, ...], expected: Outcome, reason: str) -> Non
 
 def test_merge_keeps_what_each_had_to_say() -> None:
     """The severe one speaks, then the one with more tokens; what else was told is kept."""
-    one = answer(Outcome.DEGRADED, "a", numbers={"tokens": 9.0}, companions=("waiting",))
+    one = answer(
+        Outcome.DEGRADED, "a", numbers={"tokens": 9.0}, companions=("waiting",), model_name="m"
+    )
     other = answer(
-        Outcome.DEGRADED, "b", severe=True, start=-15.0, companions=("waiting", "preempting")
+        Outcome.DEGRADED,
+        "b",
+        severe=True,
+        start=-15.0,
+        companions=("waiting", "preempting"),
+        model_name="n",
     )
     more = answer(Outcome.DEGRADED, "c", numbers={"tokens": 10.0}, end=16.0, rehearsed=("x",))
     merged = merge([one, other, more])
     assert (merged.reason, merged.start, merged.end) == ("b", -15.0, 16.0)
     assert (merged.companions, merged.rehearsed) == (("waiting", "preempting"), ("x",))
     assert merge([one, more]).reason == "c"
+    assert merged.model_name == "n"
+    assert merge([one]).model_name == ""  # there is no other that it could be
 
 
 def test_merge_without_models_says_when() -> None:

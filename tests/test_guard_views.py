@@ -9,8 +9,9 @@ from tests.guarding import KEY, decision, guard_view
 from tests.sidecars import read_samples
 
 from specgauge.guard.flags.protocol import WriteResult
-from specgauge.model.guard import FlagStatus, GuardView, Outcome, Override, Past, Phase
+from specgauge.model.guard import Outcome, Override, Phase
 from specgauge.model.guard_names import GUARD
+from specgauge.model.guard_view import FlagStatus, GuardView, Past
 from specgauge.model.names import ALL
 from specgauge.model.obedience import moves_traffic
 from specgauge.model.view import View

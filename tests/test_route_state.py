@@ -10,7 +10,8 @@ import pytest
 from tests.sidecars import sidecar, until
 
 from specgauge.model.derived import Hints
-from specgauge.model.guard import FlagStatus, GuardView, Phase
+from specgauge.model.guard import Phase
+from specgauge.model.guard_view import FlagStatus, GuardView
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.quantity import Cell, Kind, Quantity
 from specgauge.model.settings import RouteSettings, TargetSettings

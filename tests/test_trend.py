@@ -9,7 +9,8 @@ from tests.judging import base, derived, line
 
 from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Hints
-from specgauge.model.guard import FlagStatus, GuardView, Phase
+from specgauge.model.guard import Phase
+from specgauge.model.guard_view import FlagStatus, GuardView
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.verdict import Judgement, Verdict, VerdictReason
 from specgauge.model.view import TargetView, View

@@ -14,7 +14,8 @@ from pathlib import Path
 from tests.judging import base, line
 from tests.written import Engine, sample, write_page
 
-from specgauge.model.guard import FlagStatus, GuardView, Phase
+from specgauge.model.guard import Phase
+from specgauge.model.guard_view import FlagStatus, GuardView
 from specgauge.model.settings import TargetSettings
 from specgauge.model.view import View
 from specgauge.serve.collector import ViewCollector

@@ -241,6 +241,7 @@ def _write(
         outcome=found.outcome,
         reason=found.reason,
         signal=found.signal if outright else None,
+        model_name=look.model_name,
         severe=found.severe,
         numbers={**known, **numbers},
         rehearsed=rehearsed,

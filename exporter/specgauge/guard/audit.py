@@ -52,6 +52,7 @@ def decision_document(decision: Decision) -> dict[str, object]:
     }
     extras = {
         "signal": decision.signal and str(decision.signal),
+        "model_name": decision.model_name or None,
         "would_be": decision.wanted and str(decision.wanted),
         "dry_run_signals": list(decision.rehearsed),
         "companions": list(decision.companions),

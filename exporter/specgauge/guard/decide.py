@@ -45,6 +45,7 @@ def decide(
         reason=step.reason,
         changed=_moved(state, after),
         signal=assessment.signal,
+        model_name=assessment.model_name,
         evidence=assessment.numbers,
         wanted=step.wanted,
         shadow=_elsewhere(after),

@@ -25,7 +25,9 @@ _NUMBERS: Mapping[str, tuple[str, str]] = {
 def explain(decision: Decision) -> str:
     """Say one decision: what moved or did not, why, on which numbers, what comes next."""
     parts = [f"{_what(decision)}: {reason_in_words(decision.reason)}."]
-    parts.append(f"The evidence was {_OUTCOMES[decision.outcome]}{_numbers(decision.evidence)}.")
+    whose = f" of the model {decision.model_name}" * bool(decision.model_name)
+    found = f"{_OUTCOMES[decision.outcome]}{_numbers(decision.evidence)}"
+    parts.append(f"The evidence{whose} was {found}.")
     if decision.wanted is not None:
         parts.append(_unlet(decision))
     if decision.rehearsed:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from specgauge.model.baseline import Baseline
 from specgauge.model.derived import Check, Derived, Hints
-from specgauge.model.guard import GuardView, Look
+from specgauge.model.guard import Look
+from specgauge.model.guard_view import GuardView
 from specgauge.model.ledger import EngineKey
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.quantity import Cell, Dialect

@@ -5,7 +5,7 @@ from typing import Any
 
 from specgauge.guard.audit import decision_document
 from specgauge.guard.explain import explain
-from specgauge.model.guard import GuardView, Past
+from specgauge.model.guard_view import GuardView, Past
 
 SCHEMA = "specgauge.guard_status/v1"
 HISTORY_SCHEMA = "specgauge.history/v1"

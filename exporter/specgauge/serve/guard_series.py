@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from specgauge.model import guard_names as names
-from specgauge.model.guard import GuardView, Phase
+from specgauge.model.guard import Phase
+from specgauge.model.guard_view import GuardView
 from specgauge.model.series_name import SeriesName
 
 Sample = tuple[SeriesName, tuple[str, ...], float]

@@ -15,7 +15,8 @@ from specgauge.guard.flags.protocol import FlagBackend
 from specgauge.guard.flags.writer import FlagWriter
 from specgauge.guard.freeze import is_frozen
 from specgauge.guard.settings import GuardSettings
-from specgauge.model.guard import Blind, FlagStatus, GuardReason, GuardView, Look, Override, Phase
+from specgauge.model.guard import Blind, GuardReason, Look, Override, Phase
+from specgauge.model.guard_view import FlagStatus, GuardView
 from specgauge.model.obedience import moves_traffic
 from specgauge.model.outcome import ScrapeResult
 from specgauge.model.view import TargetView

@@ -16,10 +16,10 @@ from specgauge.model.guard import (
     Look,
     Outcome,
     Override,
-    Past,
     Phase,
     Surroundings,
 )
+from specgauge.model.guard_view import Past
 from specgauge.serve.pools import Room
 
 WARNED = (
