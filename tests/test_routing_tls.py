@@ -274,7 +274,10 @@ async def test_haproxy_asks_by_tls(name: str, reason: str, tmp_path: Path) -> No
 
 FAULTS = {
     "missing": ("ca_file: none.pem", "ca_file: {folder}/none.pem: No such file or directory; give"),
-    "no certificate": ("ca_file: empty.pem", "ca_file: {folder}/empty.pem: holds no certificate;"),
+    "no certificate": (
+        "ca_file: empty.pem",
+        "ca_file: {folder}/empty.pem: holds no certificate, or",
+    ),
     "no client": (
         "cert_file: empty.pem",
         "cert_file: {folder}/empty.pem: no certificate with the key in {folder}/empty.pem; give",
@@ -343,3 +346,33 @@ def test_where_haproxy_looks_for_a_key() -> None:
     )
     with pytest.raises(ConfigError, match=r"tls\.key_file: /k\.pem: .* /c\.pem\.key; put it there"):
         spoken_to("a:1", trust, key="tls", sni=False)
+
+
+@pytest.mark.parametrize(
+    ("apart", "able", "unable"),
+    [
+        ("servers: ['https://a.internal:1', 'https://b.internal:1']", "haproxy", "nginx"),
+        (
+            "servers: ['https://a.internal:1'], tls: {cert_file: c.pem, key_file: k.pem}",
+            "nginx",
+            "haproxy",
+        ),
+    ],
+    ids=["several names", "key elsewhere"],
+)
+def test_what_only_one_router_can_do(
+    apart: str, able: str, unable: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A router is made whatever the other one cannot do, and so is all that is no router."""
+    mine = trustme.CA().issue_cert("client.internal")
+    mine.cert_chain_pems[0].write_to_path(tmp_path / "c.pem")
+    mine.private_key_pem.write_to_path(tmp_path / "k.pem")
+    file = tmp_path / "specgauge.yaml"
+    file.write_text(f"routing: {{pools: {{speculative: {{{apart}}}}}}}\n")
+
+    def rendered(kind: str) -> int:
+        return main(["render", kind, "--config", str(file), "--output", str(tmp_path / kind)])
+
+    assert [rendered(able), rendered("rules")] == [0, 0], capsys.readouterr().err
+    assert rendered(unable) == 2
+    assert not (tmp_path / unable).exists()

@@ -151,7 +151,10 @@ def _unusable(tls: Tls) -> Iterator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     ca, cert, key = tls.ca_file, tls.cert_file, tls.key_file
     if ca is not None and not _loads(lambda: context.load_verify_locations(ca)):
-        yield f"ca_file: {ca}: holds no certificate; give those to trust as PEM"
+        yield (
+            f"ca_file: {ca}: holds no certificate, or one that cannot be read; "
+            "give those to trust as PEM"
+        )
     # A key with a passphrase fails instead of asking for it.
     if cert is not None and not _loads(lambda: context.load_cert_chain(cert, key, lambda: "")):
         yield (

@@ -23,6 +23,7 @@ def spoken_to(server: str, trust: Trust | None, *, key: str, sni: bool) -> str:
     if trust.cert is not None:
         if trust.key not in (None, trust.cert, f"{trust.cert}.key"):
             where = f"HAProxy looks for the key in cert_file or in {trust.cert}.key"
-            raise ConfigError([f"{key}.key_file: {trust.key}: {where}; put it there"])
+            fix = "put it there and name it so"
+            raise ConfigError([f"{key}.key_file: {trust.key}: {where}; {fix}"])
         parts.append(f"crt {quoted(trust.cert)}")
     return " ".join(parts)

@@ -36,6 +36,7 @@ KINDS: Mapping[str, Kind] = {
     "nginx": nginx,
     "haproxy": haproxy,
 }
+_ROUTERS = ("nginx", "haproxy")
 
 
 def render(
@@ -43,15 +44,17 @@ def render(
 ) -> tuple[RenderedFile, ...]:
     """Make the files of some kinds, all where none is named; raises RenderError with every fault.
 
-    What one kind records another may ask for, so all are made and checked together.
+    What one kind records another may ask for, so all are made and checked together; but not a
+    router that is not wanted: what it cannot do is no matter of the other's.
     """
     kinds_named = tuple(kinds)
     wanted = kinds_named or tuple(KINDS)
-    made = {name: tuple(kind(options)) for name, kind in KINDS.items()}
+    asked = [name for name in KINDS if name in wanted or name not in _ROUTERS]
+    made = {name: tuple(KINDS[name](options)) for name in asked}
     verify(_all(made.values()), parse=parse)
     if nothing := [name for name in kinds_named if not made[name]]:
         raise ConfigError([f"{nothing[0]}: nothing is to be routed; add routing: to the file"])
-    return tuple(_all(made[name] for name in KINDS if name in wanted))
+    return tuple(_all(made[name] for name in asked if name in wanted))
 
 
 def _all(parts: Iterable[tuple[RenderedFile, ...]]) -> Iterator[RenderedFile]:
