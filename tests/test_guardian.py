@@ -921,7 +921,9 @@ async def test_fault_of_our_own(engine: Machine, tmp_path: Path) -> None:
         assert guardian is not None
         target = made.sidecar.view.targets[0]
         broken = Look(start=0, end=1, numbers={"tokens": "many"})  # type: ignore[dict-item]
-        seen = replace(target, scrapes={ScrapeResult.OK: 50}, looks={"small": broken, "large": broken})
+        seen = replace(
+            target, scrapes={ScrapeResult.OK: 50}, looks={"small": broken, "large": broken}
+        )
         with pytest.raises(TypeError):
             guardian.consider(seen, [])
         for count, outcome in ((51, "error"), (52, "no_data")):
