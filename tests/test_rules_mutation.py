@@ -83,7 +83,7 @@ def expected(asked: dict[str, Any], rule: dict[str, Any], name: str) -> dict[str
 
 
 @cache
-def tests_of(path: Path) -> Any:
+def promises_of(path: Path) -> Any:
     """Read one file of tests, once for all alerts; whoever takes from it changes nothing."""
     return read(path)
 
@@ -91,7 +91,7 @@ def tests_of(path: Path) -> Any:
 def asking(file: str, alert: str) -> Iterator[dict[str, Any]]:
     """Give the tests of one file that ask for one alert, with what they ask for it alone."""
     for path in TESTS:
-        content = tests_of(path)
+        content = promises_of(path)
         if content["rule_files"] != [f"../{file}"]:
             continue
         for test in content["tests"]:
