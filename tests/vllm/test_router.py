@@ -306,7 +306,7 @@ async def _dies(stage: Stage, death: str) -> list[Answer]:
 
     def long(*, stream: bool) -> list[Asked]:
         return [
-            make("def", chat=chat, stream=stream, tokens=400, temperature=0.8)
+            make("def", chat=chat, stream=stream, tokens=900, temperature=0.8)
             for chat in (True, False, True)
         ]
 
