@@ -11,7 +11,7 @@ from typing import Protocol
 import click
 
 from specgauge.baseline.schema import usable
-from specgauge.cli.values import FiniteRange
+from specgauge.cli.values import FiniteRange, read_span
 from specgauge.config.address import parse_listen
 from specgauge.errors import UsageError
 from specgauge.guard.settings import FlagSettings, GuardSettings
@@ -23,7 +23,6 @@ from specgauge.serve.demo.recording import Recording, RecordingName, load, recor
 from specgauge.serve.demo.stand_in import StandIn
 from specgauge.serve.demo.story import Plot, Story
 from specgauge.serve.loop import Pace
-from specgauge.units import parse_span
 
 _AWAY = 400.0
 """A cool-down and a probe at a comparable load, in recorded seconds."""
@@ -147,15 +146,6 @@ def describe(recording: Recording, speed: float) -> str:
     )
 
 
-def _read_duration(_: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        return parse_span(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param=parameter) from None
-
-
 def _read_listen(_: click.Context, parameter: click.Parameter, text: str) -> str:
     try:
         parse_listen(text)
@@ -192,7 +182,7 @@ def _read_listen(_: click.Context, parameter: click.Parameter, text: str) -> str
     "--for",
     "for_seconds",
     metavar="DURATION",
-    callback=_read_duration,
+    callback=read_span,
     help="Stop after this time, e.g. 30s, 5m.",
 )
 def demo(

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from specgauge.config.flag_keys import FlagKeys
 from specgauge.config.guard_keys import GuardKeys
 from specgauge.config.models import Config
-from specgauge.config.pool_keys import host_of
 from specgauge.config.routing_keys import RoutingKeys
 from specgauge.config.routing_rule_keys import WhenKeys
 from specgauge.model.obedience import moves_traffic
 from specgauge.routing.presets import PRESETS
 from specgauge.routing.rules import When
+from specgauge.routing.server import host_of
 
 
 def advice(config: Config) -> tuple[str, ...]:

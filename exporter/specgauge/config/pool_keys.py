@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, model_validator
 from specgauge.config.routing_fields import HOST_NAME, SECURE, Server
 from specgauge.config.section import SETTINGS
 from specgauge.config.tls_keys import Tls
+from specgauge.routing.server import host_of
 from specgauge.units import quote
 
 
@@ -38,11 +39,6 @@ def tls_faults(tls: Tls, urls: Iterable[str], *, key: str, whose: str) -> Iterat
             f"{key}.server_name: {quote(numbered[0])} is an address, and routers look for a name "
             "in a certificate; set the one that it holds"
         )
-
-
-def host_of(server: str) -> str:
-    """Cut a server's host out of host:port, with or without its scheme."""
-    return server.removeprefix(SECURE).rpartition(":")[0].strip("[]")
 
 
 def _is_address(host: str) -> bool:

@@ -110,7 +110,7 @@ def _usual(pace: Pace, look: Look, seconds: float) -> _Usual | None:
 def _unknown(look: Look) -> _Usual:
     """Say what is usual where nothing is known: no gain, and requests that differ as they do."""
     requests = max(requests_seen(look), 1.0) / (look.end - look.start)
-    deviation = REQUEST_SPREAD / math.sqrt(requests)
+    deviation = _by_the_second((), 1.0, requests)
     return _Usual(speedup=1.0, most=1.0, requests=requests, deviation=deviation)
 
 

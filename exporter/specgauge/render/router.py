@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from specgauge.routing.rules import Routes
+from specgauge.routing.server import host_of
 
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 """Where Debian has the authorities that the system trusts."""
@@ -22,7 +23,7 @@ class Trust:
 
     def name_of(self, server: str) -> str:
         """Give the name that is looked for in the certificate of host:port."""
-        return self.name or server.rpartition(":")[0].strip("[]")
+        return self.name or host_of(server)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from specgauge.guard.flags.protocol import WriteResult
 from specgauge.guard.flags.writer import Attempt
 from specgauge.model.guard import Decision
 from specgauge.serve.log import Log
-from specgauge.serve.watchman import WARNED
+from specgauge.serve.watchman import warned_of
 
 
 class GuardTeller:
@@ -27,8 +27,7 @@ class GuardTeller:
             speedup=decision.evidence.get("speedup_ratio", ""),
             load=decision.evidence.get("decode_concurrency", ""),
         )
-        held = {decision.reason} & {*WARNED}
-        for warning in dict.fromkeys([*decision.warnings, *held]):
+        for warning in warned_of(decision):
             self._log.warning("guard_warning", target=target, warning=warning)
 
     def attempted(self, attempt: Attempt) -> None:

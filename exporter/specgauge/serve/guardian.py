@@ -14,7 +14,7 @@ from specgauge.guard.flags.embedded import Embedded, EmbeddedFlag
 from specgauge.guard.flags.protocol import FlagBackend
 from specgauge.guard.flags.writer import FlagWriter
 from specgauge.guard.freeze import is_frozen
-from specgauge.guard.settings import GuardSettings
+from specgauge.guard.settings import GuardSettings, other_keys
 from specgauge.model.guard import Blind, GuardReason, Look, Override, Phase
 from specgauge.model.guard_view import FlagStatus, GuardView
 from specgauge.model.obedience import moves_traffic
@@ -297,13 +297,7 @@ class Guardian:
 
     def reconfigure(self, settings: GuardSettings) -> bool:
         """Go on under another policy; false where more than that has changed, and nothing is."""
-        changed = replace(
-            self.guarded.settings,
-            policy=settings.policy,
-            freeze_file=settings.freeze_file,
-            decision_window=settings.decision_window,
-        )
-        if changed != settings:
+        if other_keys(self.guarded.settings, settings):
             return False
         before = self.guarded.settings.policy.dry_run
         self.guarded = replace(self.guarded, settings=settings, config_hash=hash_of(settings))

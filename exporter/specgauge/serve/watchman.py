@@ -22,15 +22,17 @@ from specgauge.model.guard import (
 from specgauge.model.guard_view import Past
 from specgauge.serve.pools import Room
 
-WARNED = (
-    GuardReason.FALLBACK_INEFFECTIVE,
-    GuardReason.NO_FALLBACK_CAPACITY,
-    GuardReason.MEMBERS_FALLING_BACK,
-)
+_HOLDS = (GuardReason.NO_FALLBACK_CAPACITY, GuardReason.MEMBERS_FALLING_BACK)
+_WARNED = (GuardReason.FALLBACK_INEFFECTIVE, *_HOLDS)
 """Reasons that are counted as warnings: a fallback that did not help, and those to hold."""
-_HOLDS = frozenset(WARNED[1:])
 
 _KEPT = 200
+
+
+def warned_of(decision: Decision) -> tuple[str, ...]:
+    """Name what a decision warns of, be it beside its reason or the reason itself; each once."""
+    told = dict.fromkeys((*decision.warnings, decision.reason))
+    return tuple(str(one) for one in told if one in _WARNED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,7 @@ class Watchman:
         self.state: GuardState = begin(None, None, time, policy)
         self.transitions: Counter[tuple[str, str, str]] = Counter()
         self.assessments: Counter[Outcome] = Counter(dict.fromkeys(Outcome, 0))
-        self.warnings: Counter[str] = Counter(dict.fromkeys(map(str, WARNED), 0))
+        self.warnings: Counter[str] = Counter(dict.fromkeys(map(str, _WARNED), 0))
         self.history: deque[Past] = deque(maxlen=_KEPT)
         self.last: Past | None = None
         self.news = False
@@ -136,14 +138,14 @@ class Watchman:
     def _note(self, decision: Decision, unix: float, *, frozen: bool) -> None:
         self.assessments[decision.outcome] += 1
         self.last = Past(unix=unix, decision=decision)
-        self.warnings.update(str(one) for one in {decision.reason, *decision.warnings} & {*WARNED})
+        self.warnings.update(warned_of(decision))
         if decision.state is not decision.before:
             key = (str(decision.before), str(decision.state), decision.reason)
             self.transitions[key] += 1
         wanted = decision.wanted
         would = frozenset[Phase]() if wanted is None else frozenset({wanted}) - self._withheld
         self._withheld = self._withheld.union(would) if frozen else frozenset()
-        holds = frozenset({decision.reason}) & _HOLDS
+        holds = frozenset({decision.reason} & {*_HOLDS})
         held = holds - self._holds
         over = decision.changed or wanted is not None or decision.outcome is Outcome.HEALTHY
         self._holds = frozenset() if over else self._holds | holds

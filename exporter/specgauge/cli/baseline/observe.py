@@ -18,12 +18,12 @@ from specgauge.baseline.learning import Learning, begin, is_done, learn
 from specgauge.cli.baseline.delivery import check_output, deliver, make_file, output_option, say
 from specgauge.cli.baseline.provenance import fact_options, facts_given
 from specgauge.cli.baseline.reading import Server, ask, open_scraper
+from specgauge.cli.values import read_span
 from specgauge.engines.reader import Reader
 from specgauge.errors import BaselineError, SourceError
 from specgauge.model.outcome import ExitCode
 from specgauge.serve.loop import Pace
 from specgauge.serve.scrape import Scraper
-from specgauge.units import parse_span
 
 INTERVAL = 1.0
 _TIMEOUT = 3.0
@@ -51,12 +51,9 @@ class Watched:
         return _INTERRUPTED if self.interrupted else ExitCode.OK
 
 
-def _read_duration(_: click.Context, parameter: click.Parameter, text: str) -> float:
-    try:
-        seconds = parse_span(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param=parameter) from None
-    if seconds < INTERVAL:
+def _read_duration(context: click.Context, parameter: click.Parameter, text: str) -> float | None:
+    seconds = read_span(context, parameter, text)
+    if seconds is not None and seconds < INTERVAL:
         raise click.BadParameter("at least 1s is needed", param=parameter)
     return seconds
 

@@ -9,9 +9,9 @@ import click
 
 from specgauge.cli.guard.client import send_override
 from specgauge.cli.guard.place import config_option, find_control, url_option
+from specgauge.cli.values import span_seconds
 from specgauge.errors import UsageError
 from specgauge.guard.words import span_in_words
-from specgauge.units import parse_span
 
 _TOLD = {
     "on": "The flag is to be on, whatever the evidence says,",
@@ -61,10 +61,7 @@ def _seconds(mode: str, span: str | None) -> float | None:
         return None
     if mode == "auto":
         raise UsageError("--for is of no use with auto, which lasts until the next override")
-    try:
-        return parse_span(span)
-    except ValueError as error:
-        raise UsageError(f"--for: {error}") from error
+    return span_seconds("--for", span)
 
 
 def _tell(mode: str, seconds: float | None) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from specgauge.cli.settings import guard_of
-from specgauge.cli.values import service_root
+from specgauge.cli.values import service_root, span_seconds
 from specgauge.config import Config, GuardKeys
 from specgauge.errors import UsageError
 from specgauge.guard.settings import PrometheusSettings
@@ -15,7 +15,6 @@ from specgauge.serve.fleet_history import history, parse_past
 from specgauge.serve.fleet_queries import span_of
 from specgauge.serve.replay import usual_spacing
 from specgauge.serve.timeline import Entry, outline, read_timeline
-from specgauge.units import parse_span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +112,4 @@ _PATIENCE = 60.0
 
 def _step(stretch: Stretch, settings: PrometheusSettings) -> float:
     """Read --step; without it a line comes as often as a guard asks."""
-    if stretch.step is None:
-        return settings.interval
-    try:
-        return parse_span(stretch.step)
-    except ValueError as error:
-        raise UsageError(f"--step: {error}") from None
+    return settings.interval if stretch.step is None else span_seconds("--step", stretch.step)

@@ -9,14 +9,13 @@ from pydantic import ValidationError
 
 from specgauge.baseline.files import load_dir, load_file
 from specgauge.cli.report.options import FORMATS
-from specgauge.cli.values import service_root
+from specgauge.cli.values import service_root, span_seconds
 from specgauge.config import BaselineKeys, Config, ReportKeys, given_secret, read_secret
 from specgauge.errors import UsageError
 from specgauge.guard.settings import PrometheusSettings
 from specgauge.report.grid import HOUR, Period
 from specgauge.report.terms import Limits, Terms
 from specgauge.serve.fleet_history import parse_time
-from specgauge.units import parse_span
 
 _FORMS = {".md": "markdown", ".html": "html", ".htm": "html", ".json": "json"}
 
@@ -50,7 +49,7 @@ def plan_of(given: Mapping[str, Any], config: Config, *, now: float) -> Plan:
 
 
 def _periods(given: Mapping[str, Any], step: float, now: float) -> tuple[Period, Period | None]:
-    last = _duration("--last", given["last"])
+    last = span_seconds("--last", given["last"])
     if last < HOUR or last % HOUR:
         raise UsageError(f"--last {given['last']}: whole hours are needed, as 7d or 36h")
     end = parse_time(given["until"], now) // step * step
@@ -61,20 +60,13 @@ def _periods(given: Mapping[str, Any], step: float, now: float) -> tuple[Period,
     period = Period(start=end - last, end=end, step=step)
     if given["compare_to"] is None:
         return period, None
-    shift = _duration("--compare-to", given["compare_to"])
+    shift = span_seconds("--compare-to", given["compare_to"])
     if shift < last or shift % step:
         raise UsageError(
             f"--compare-to {given['compare_to']} must be no shorter than --last {given['last']}, "
             f"in steps of {step:g} s"
         )
     return period, Period(start=period.start - shift, end=period.end - shift, step=step)
-
-
-def _duration(option: str, text: str) -> float:
-    try:
-        return parse_span(text)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
 
 
 def _server(given: Mapping[str, Any], config: Config) -> PrometheusSettings:

@@ -8,6 +8,7 @@ from typing import Any
 from specgauge.baseline import exchange
 from specgauge.cli.baseline.record import read_order
 from specgauge.cli.texts import read_text
+from specgauge.cli.values import span_seconds
 from specgauge.config.address import parse_address
 from specgauge.errors import UsageError
 from specgauge.preflight.sweep.candidate import (
@@ -22,7 +23,6 @@ from specgauge.preflight.sweep.candidate import (
 from specgauge.preflight.sweep.methods import NEEDS_DRAFT
 from specgauge.preflight.sweep.task import Task
 from specgauge.preflight.sweep.template import split, varies
-from specgauge.units import parse_span
 
 LOADS = "1,4,16"
 
@@ -48,7 +48,7 @@ def read_task(options: dict[str, Any]) -> Task:
         rounds=_rounds(options["rounds"], given=given),
         expected=tuple(options["expect"]),
         prune=not options["measure_all"],
-        start_timeout=_duration("--start-timeout", options["start_timeout"]),
+        start_timeout=span_seconds("--start-timeout", options["start_timeout"]),
     )
 
 
@@ -131,13 +131,6 @@ def _more(text: str | None) -> dict[str, Any]:
         if name in found:
             raise UsageError(f"--speculative-config: {name} comes from --method, --draft, --k")
     return found
-
-
-def _duration(option: str, text: str) -> float:
-    try:
-        return parse_span(text)
-    except ValueError as problem:
-        raise UsageError(f"{option}: {problem}") from None
 
 
 def _candidates_in(path: Path) -> str:
